@@ -1472,15 +1472,15 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "process: a promise only where it can be kept",
         "agent/tools/terminal.py",
-        "can = site.delivers_later",
-        "can = site.delivers_later or True",
+        "can = context.delivers_later",
+        "can = context.delivers_later or True",
         ("tests/processes/test_terminal.py",),
     ),
     Mutant(
         "process: another conversation's is not there",
         "agent/tools/process.py",
-        "if process.owner != site.session.owner or (await",
-        "if process.owner == site.session.key or not (await",
+        "if process.owner != session.owner or (await",
+        "if process.owner == session.key or not (await",
         ("tests/processes/test_terminal.py",),
     ),
     Mutant(
@@ -2053,7 +2053,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "memory tool: where a provider is only the operator hears",
         "agent/tools/memory.py",
-        "        if site.session.owner != LOCAL:\n",
+        "        if context.session.owner != LOCAL:\n",
         "        if False:\n",
         ("tests/tools/test_memory.py",),
     ),
@@ -2227,15 +2227,15 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "consent: without a sandbox, every command is asked about",
-        "core/consent.py",
+        "sandbox/policy.py",
         "    if not confines and not only_prints:\n",
         "    if not confines and not only_prints and 'rm' in command:\n",
-        ("tests/unit/test_consent.py", "tests/processes/test_terminal.py"),
+        ("tests/sandbox/test_policy.py", "tests/processes/test_terminal.py"),
     ),
     Mutant(
         "terminal: an approval is bound to the files that a command names",
         "agent/tools/terminal.py",
-        "            if bound.fingerprint != site.approved:\n",
+        "            if bound.fingerprint != context.approved:\n",
         "            if not bound.fingerprint:\n",
         ("tests/tools/test_policy.py",),
     ),
@@ -2304,10 +2304,10 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "consent: in a sandbox, a new host is asked about",
-        "core/consent.py",
+        "sandbox/policy.py",
         "    if confines and new_hosts:\n",
         "    if not confines and new_hosts:\n",
-        ("tests/unit/test_consent.py", "tests/tools/test_policy.py"),
+        ("tests/sandbox/test_policy.py", "tests/tools/test_policy.py"),
     ),
     Mutant(
         "process: what is typed into a command that nothing confines is asked about",
@@ -2368,7 +2368,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "privacy: no other host by a redirect",
         "agent/tools/fetch.py",
-        "same_host=bool(site.private)",
+        "same_host=bool(context.private)",
         "same_host=False",
         ("tests/tools/test_policy_privacy.py",),
     ),
@@ -2717,7 +2717,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "proxy: a host is one that can be allowed and told",
-        "sandbox/proxy.py",
+        "sandbox/policy.py",
         're.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")',
         're.compile(r"[a-z0-9_.-]+")',
         ("tests/sandbox/test_proxy.py::test_what_nobody_could_allow_is_no_host",),

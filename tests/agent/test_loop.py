@@ -12,7 +12,7 @@ from holdfast.agent import loop, steps
 from holdfast.agent.context import CONTINUE, UNKNOWN
 from holdfast.agent.models.port import Called, Done, Event, Facts, Request, Said, StopReason, Thought, ToolCall
 from holdfast.agent.models.scripted import ScriptedModel, Step, call
-from holdfast.agent.tools.port import Site
+from holdfast.agent.tools.port import CallContext
 from holdfast.config import AgentConfig, Config, GatewayConfig, ModelConfig
 from holdfast.core import notes
 from holdfast.core.effects import Effect
@@ -521,8 +521,8 @@ async def test_a_turn_at_rest_frees_its_place_for_those_it_waits_for(open_it: Op
         waiting = asyncio.Event()
 
         class Waiter(Lever):
-            async def run(self, args: Mapping[str, object], site: Site) -> str:
-                async with site.rest():
+            async def run(self, args: Mapping[str, object], call_context: CallContext) -> str:
+                async with call_context.rest():
                     await waiting.wait()
                 return "it came"
 

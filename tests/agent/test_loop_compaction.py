@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from holdfast.agent import context
 from holdfast.agent.models.port import Done, Facts, Request, StopReason
 from holdfast.agent.models.scripted import ScriptedModel, Step, call
-from holdfast.agent.tools.port import Site
+from holdfast.agent.tools.port import CallContext
 from holdfast.config import AgentConfig
 from holdfast.core.effects import Effect
 from holdfast.core.journal import EntryKind
@@ -161,7 +161,7 @@ async def test_old_results_of_a_long_turn_are_cut_short_before_anything_is_summa
     """A single turn can be too long by itself."""
 
     class Chatty(Lever):
-        async def run(self, args: Mapping[str, object], site: Site) -> str:
+        async def run(self, args: Mapping[str, object], call_context: CallContext) -> str:
             return "y" * 4_000
 
     def answer(request: Request) -> Step:

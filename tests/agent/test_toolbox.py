@@ -10,18 +10,18 @@ import msgspec
 import pytest
 
 from holdfast.agent.toolbox import PER_OWNER, BoundTool, Toolbox
-from holdfast.agent.tools.port import Site, StructTool, Tool
+from holdfast.agent.tools.port import CallContext, StructTool, Tool
 from holdfast.core.effects import Effect
 from holdfast.errors import HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.ports import Assignment
-from tests.tools.sites import site
+from tests.tools.contexts import call_context
 
 
 class NoArgs(msgspec.Struct):
     pass
 
 
-async def for_ever(_args: NoArgs, _site: Site) -> str:
+async def for_ever(_args: NoArgs, _context: CallContext) -> str:
     await asyncio.Event().wait()
     return ""
 
@@ -40,7 +40,7 @@ async def test_a_tool_that_never_ends_is_given_up_with_what_is_known_of_it(
     """X1: what may have taken effect is not called a failure, or it would be done twice."""
     tool = StructTool(name="stuck", description="", args=NoArgs, effect=effect, action=for_ever)
     with pytest.raises(raised, match=f"stuck did not end within 0.01 s.*{words}"):
-        await BoundTool(tool=tool, site=site(), max_s=0.01).run({}, "key")
+        await BoundTool(tool=tool, context=call_context(), max_s=0.01).run({}, "key")
 
 
 class Others:
@@ -63,7 +63,7 @@ async def test_a_tool_that_comes_later_never_takes_the_place_of_another() -> Non
 
     false = named("terminal", "false", harmless=True)
     toolbox = Toolbox([named("terminal", "own"), named("todo", "own"), false], [Others(false, named("new", "other"))])
-    here = site()
+    here = call_context()
     work = Assignment(session=here.session, turn=here.turn, message="", history=(), calls=())
     offered = await toolbox.offered(work)
     assert [(name, tool.description) for name, tool in offered.items()] == [
@@ -116,7 +116,7 @@ async def test_others_than_the_operator_get_what_stays_with_their_own_data(
 ) -> None:
     """SECURITY 8, 14: the operator's files, accounts and network are not for whoever has a key."""
     tools = tools_of_all_kinds()
-    where = site()
+    where = call_context()
     session = replace(where.session, owner=owner, channel=channel)
     work = Assignment(session=session, turn=where.turn, message="", history=(), calls=())
     found = await Toolbox(tools, trusted_owners=["trusted"]).offered(work)

@@ -13,7 +13,7 @@ from holdfast.agent.models.port import AssistantMessage, Message, Request, ToolM
 from holdfast.agent.models.scripted import Script, ScriptedModel, Step
 from holdfast.agent.prompt import Prompt
 from holdfast.agent.toolbox import Toolbox
-from holdfast.agent.tools.port import Site
+from holdfast.agent.tools.port import CallContext
 from holdfast.clock import SystemClock
 from holdfast.config import AgentConfig, BudgetConfig
 from holdfast.core.effects import Effect
@@ -48,23 +48,23 @@ class Lever:
     def __post_init__(self) -> None:
         self.may_end.set()
 
-    async def question(self, args: Mapping[str, object], site: Site) -> Question | None:
+    async def question(self, args: Mapping[str, object], call_context: CallContext) -> Question | None:
         if args.get("forbidden"):
             raise Rejected("that is never allowed")
         if not self.asks:
             return None
         bound = fingerprint(tool=self.name, args=args)
         return Question(
-            id=f"approve:{site.call_id}:{bound[:8]}",
+            id=f"approve:{call_context.call_id}:{bound[:8]}",
             text=f"may I pull with {args}?",
             about=self.about,
             fingerprint=bound,
             expires_at=self.expires_at,
         )
 
-    async def run(self, args: Mapping[str, object], site: Site) -> str:
+    async def run(self, args: Mapping[str, object], call_context: CallContext) -> str:
         self.pulls.append(args)
-        self.keys.append(site.key)
+        self.keys.append(call_context.key)
         await self.may_end.wait()
         if args.get("jammed"):
             raise Rejected("it is jammed")

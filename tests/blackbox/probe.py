@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.core.effects import Effect
 
 FOLDER = "PROBE_FOLDER"
@@ -34,10 +34,10 @@ def tools() -> Sequence[StructTool[ProbeArgs]]:
 
 
 def _tool(effect: Effect) -> StructTool[ProbeArgs]:
-    async def run(args: ProbeArgs, site: Site) -> str:
+    async def run(args: ProbeArgs, call_context: CallContext) -> str:
         folder = Path(os.environ[FOLDER])
         with (folder / LINES).open("a") as file:
-            file.write(f"{args.word} {site.key}\n")
+            file.write(f"{args.word} {call_context.key}\n")
         if args.kills:
             os.kill(os.getpid(), signal.SIGKILL)
         while args.waits and not (folder / GATE).exists():  # noqa: ASYNC110 - Who opens it is another process.

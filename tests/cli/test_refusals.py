@@ -84,7 +84,7 @@ def test_a_number_in_place_of_a_table_is_refused_beside_a_variable_too(terminal:
     [
         ('[agent]\nskills = "workspace/skills"', ("agent.skills", "is in the workspace")),
         ('[agent]\npersona = "workspace/persona.md"', ("agent.persona", "is in the workspace")),
-        ('[tools.terminal]\nhosts = ["a_b..c"]', ("tools.terminal.hosts", "is no host")),
+        ('[tools.terminal]\nhosts = ["a_b..c"]', ("tools.terminal.hosts", "is not a host")),
     ],
 )
 def test_instructions_that_the_agent_could_write_and_hosts_that_are_none_are_refused(

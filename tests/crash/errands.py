@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.agent.scripted import Line, Reach, Say, ScriptedAgent
+from holdfast.agent.scripted import CallTool, Line, Say, ScriptedAgent
 from holdfast.agent.toolbox import Toolbox
 from holdfast.agent.tools.delegate import NAME, delegate_tool
 from holdfast.clock import SystemClock
@@ -47,8 +47,8 @@ SETTINGS = Tuning(batch_ms=1, poll_ms=50)
 GOALS = ("alpha", "beta", "gamma")
 # Two tasks that nobody waits for, and one that is waited for.
 LINES: Sequence[Line] = (
-    Reach(NAME, {"tasks": [{"goal": GOALS[0]}, {"goal": GOALS[1]}], "background": True}),
-    Reach(NAME, {"goal": GOALS[2]}, report=lambda call: str(call.result)),
+    CallTool(NAME, {"tasks": [{"goal": GOALS[0]}, {"goal": GOALS[1]}], "background": True}),
+    CallTool(NAME, {"goal": GOALS[2]}, report=lambda call: str(call.result)),
 )
 MESSAGE = Inbound(conversation="chat:1", text="go", channel="chat", dedupe_key="chat:first", mode=Mode.DETACHED)
 

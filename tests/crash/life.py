@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, Self
 
-from holdfast.agent.scripted import Ask, Pause, Say, ScriptedAgent, Think, Use
+from holdfast.agent.scripted import Ask, Pause, Say, ScriptedAgent, Think, UseTool
 from holdfast.clock import SystemClock
 from holdfast.core.delivery import SETTLED as DELIVERY_SETTLED
 from holdfast.core.effects import Effect
@@ -177,14 +177,14 @@ def agent(case: Case, world: World) -> ScriptedAgent:
         Think(THOUGHT[0]),
         Say(SAID[0]),
         Pause(2),
-        Use(pure),
+        UseTool(pure),
         Say(SAID[1]),
-        Use(keyed),
+        UseTool(keyed),
         Think(THOUGHT[1]),
         Pause(2),
         *([Ask("which?")] if case == "question" else []),
         Say(SAID[2]),
-        Use(effectful),
+        UseTool(effectful),
         Say(SAID[3]),
     ]
     return ScriptedAgent(lambda work: [Say(FOLLOW_UP_SAID)] if work.message.endswith(FOLLOW_UP) else lines)

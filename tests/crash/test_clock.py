@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.scripted import Pause, Say, ScriptedAgent, Use
+from holdfast.agent.scripted import Pause, Say, ScriptedAgent, UseTool
 from holdfast.clock import SystemClock
 from holdfast.core.delivery import Delivery, DeliveryState
 from holdfast.core.effects import Effect
@@ -69,7 +69,7 @@ async def running(store: Store, world: World, clock: JumpingClock) -> AsyncItera
     parts = Parts(
         store=store,
         agent=ScriptedAgent(
-            [Say(SAID[0]), Pause(150), Use(world.tool(Effect.EFFECTFUL)), Say(SAID[1]), Pause(150), Say(SAID[2])]
+            [Say(SAID[0]), Pause(150), UseTool(world.tool(Effect.EFFECTFUL)), Say(SAID[1]), Pause(150), Say(SAID[2])]
         ),
         carriers={"world": FlakyCarrier(world)},
         memory=Bindings(WorldMemory(world)),

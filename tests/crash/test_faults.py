@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holdfast.agent.scripted import Line, Pause, Say, ScriptedAgent, Use
+from holdfast.agent.scripted import Line, Pause, Say, ScriptedAgent, UseTool
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import EntryKind
@@ -207,7 +207,7 @@ async def test_on_a_full_disk_new_work_is_refused_and_running_work_still_ends(di
             return "touched"
 
     store = await disk.open()
-    lines: list[Line] = [Say("one "), Use(Touch()), *[Say("x" * 8_000), Pause(2)] * 500]
+    lines: list[Line] = [Say("one "), UseTool(Touch()), *[Say("x" * 8_000), Pause(2)] * 500]
     async with running(store, disk, lines) as (engine, task):
         receipt = await accept(store)
         await touched.wait()

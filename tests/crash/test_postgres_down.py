@@ -18,7 +18,7 @@ import asyncpg
 import psutil
 import pytest
 
-from holdfast.agent.scripted import Pause, Say, ScriptedAgent, Think, Use
+from holdfast.agent.scripted import Pause, Say, ScriptedAgent, Think, UseTool
 from holdfast.core.delivery import REPEAT_LABEL, DeliveryState
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
@@ -138,7 +138,15 @@ def message(name: str) -> Inbound:
 @asynccontextmanager
 async def running(store: Store, world: World, gate: Gate, beat_ms: int = 20) -> AsyncIterator[Engine]:
     """An engine that must live through the whole test."""
-    lines = [Think("hm"), Say(SAID[0]), Pause(2), Use(gate), Say(SAID[1]), Use(world.tool(Effect.EFFECTFUL)), Say(SAID[2])]
+    lines = [
+        Think("hm"),
+        Say(SAID[0]),
+        Pause(2),
+        UseTool(gate),
+        Say(SAID[1]),
+        UseTool(world.tool(Effect.EFFECTFUL)),
+        Say(SAID[2]),
+    ]
     parts = Parts(
         store=store,
         agent=ScriptedAgent(lines),

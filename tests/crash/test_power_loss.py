@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holdfast.agent.scripted import Pause, Say, ScriptedAgent, Think, Use
+from holdfast.agent.scripted import Pause, Say, ScriptedAgent, Think, UseTool
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import CLOSING, Entry
@@ -150,7 +150,7 @@ async def stop(running: asyncio.Task[None]) -> None:
 
 def make_engine(store: Store, folder: Path) -> Engine:
     world = World(folder / "world")
-    lines = [Think("hm"), Say("one "), Use(world.tool(Effect.EFFECTFUL)), Say("two "), Pause(3), Say("three " * 200)]
+    lines = [Think("hm"), Say("one "), UseTool(world.tool(Effect.EFFECTFUL)), Say("two "), Pause(3), Say("three " * 200)]
     parts = Parts(
         store=store,
         agent=ScriptedAgent(lines),

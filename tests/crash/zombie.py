@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.agent.scripted import FunctionTool, Pause, Say, ScriptedAgent, Think, Use
+from holdfast.agent.scripted import FunctionTool, Pause, Say, ScriptedAgent, Think, UseTool
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Effect
 from holdfast.core.segments import Segment, SpokenMessage
@@ -163,7 +163,7 @@ def script(world: World, stop: Stop) -> ScriptedAgent:
     talking = FunctionTool("pure", Effect.PURE, talk)
     touching = FunctionTool("effectful", Effect.EFFECTFUL, touch)
     return ScriptedAgent(
-        [Think("hm"), Say(SAID[0]), Pause(2), Use(talking), Say(SAID[1]), Pause(2), Use(touching), Say(SAID[2])]
+        [Think("hm"), Say(SAID[0]), Pause(2), UseTool(talking), Say(SAID[1]), Pause(2), UseTool(touching), Say(SAID[2])]
     )
 
 

@@ -33,7 +33,7 @@ from holdfast.store.store import Store
 from tests.engine.oracle import Deaf, Oracle, known
 from tests.engine.players import in_state
 from tests.engine.world import DEADLINE_S, Hang, Open, answered, message, opened, running_engine, settled, until
-from tests.tools.sites import site
+from tests.tools.contexts import call_context
 
 SECRET = "open-sesame-42"
 # So long that no test would end if it were waited for.
@@ -177,7 +177,7 @@ async def test_of_many_turns_of_a_provider_that_begins_to_hang_one_waits_on() ->
     hang = Hang()
     oracle = Oracle(known("Likes tea."), hang)
     recall = Recall(Bindings(oracle), MemoryConfig(recall_timeout=FOREVER_MS / 1000), Redaction(), SystemClock())
-    here = site()
+    here = call_context()
 
     async def told(text: str) -> Sequence[Recollection]:
         return await recall.ask(here.session, here.turn, text)()
@@ -240,7 +240,7 @@ async def test_whoever_asks_while_recall_stops_goes_on_without() -> None:
     recall = Recall(Bindings(oracle), MemoryConfig(), Redaction(), SystemClock())
     running = asyncio.create_task(recall.run())
     await asyncio.sleep(0)
-    here = site()
+    here = call_context()
     assert await recall.ask(here.session, here.turn, "one")()
     recall.ask(here.session, here.turn, "two")
     await until(lambda: oracle.queries == ["one", "two"])

@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 
-from holdfast.agent.scripted import Ask, Pause, Say, ScriptedAgent, Use
+from holdfast.agent.scripted import Ask, Pause, Say, ScriptedAgent, UseTool
 from holdfast.core.effects import Effect
 from holdfast.core.journal import EntryKind
 from holdfast.core.questions import Question
@@ -112,7 +112,7 @@ async def test_a_tool_whose_start_found_no_room_has_not_run_and_runs_later(open_
     tool, lines = HeldTool(Effect.EFFECTFUL).let_go(), [Say("one "), Pause(1), Pause(1)]
     async with opened(open_it) as store:
         journal = FullJournal(store, "essential")
-        agent = ScriptedAgent([*lines, Use(tool), Say("two")])
+        agent = ScriptedAgent([*lines, UseTool(tool), Say("two")])
         async with running_engine(Altered(store, journal=journal), agent) as engine:
             receipt = await engine.inbox.accept(message(mode=Mode.DETACHED))
             await until(lambda: journal.refused > 2)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.agent.scripted import Ask, Fail, FunctionTool, Line, Say, ScriptedAgent, Use
+from holdfast.agent.scripted import Ask, Fail, FunctionTool, Line, Say, ScriptedAgent, UseTool
 from holdfast.config import Config, GatewayConfig
 from holdfast.core import effects
 from holdfast.core.effects import Effect
@@ -225,7 +225,7 @@ async def test_a_tool_cut_off_by_a_restart_is_decided_by_its_effect(
 ) -> None:
     """X1 R10: run again, run again with the same key, or shown as unknown and never run again."""
     tool = Tool(effect, Hang())
-    agent = ScriptedAgent([Say("a"), Use(tool), Say("b")])
+    agent = ScriptedAgent([Say("a"), UseTool(tool), Say("b")])
     async with opened(open_it) as store:
         async with running_engine(store, agent) as engine:
             receipt = await engine.inbox.accept(message(mode=Mode.DETACHED))
@@ -269,7 +269,7 @@ async def test_a_tool_that_raises_fails_its_call_and_not_the_turn(open_it: Open)
     def crash(args: Mapping[str, object], key: str) -> str:
         raise ValueError("a bug in a plugin")
 
-    agent = ScriptedAgent([Use(FunctionTool("broken", Effect.PURE, crash)), Say("went on")])
+    agent = ScriptedAgent([UseTool(FunctionTool("broken", Effect.PURE, crash)), Say("went on")])
     async with opened(open_it) as store, running_engine(store, agent) as engine:
         turn = await answered(engine, store)
         assert turn.state is TurnState.COMPLETED
@@ -411,7 +411,7 @@ async def test_an_append_while_the_store_is_away_is_repeated_until_it_is_back(op
             return await store.journal.append(*args, **kwargs)
 
         shaky = Altered(store, journal=Altered(store.journal, append=append))
-        lines: list[Line] = [Say("one "), Use(Tool(Effect.PURE)), Say("two")]
+        lines: list[Line] = [Say("one "), UseTool(Tool(Effect.PURE)), Say("two")]
         async with running_engine(shaky, ScriptedAgent(lines)) as engine:
             turn = await answered(engine, store)
         assert turn.state is TurnState.COMPLETED

@@ -14,7 +14,7 @@ from typing import TypeVar
 import psutil
 
 from holdfast.agent.mcp.servers import McpServers
-from holdfast.agent.tools.port import Site, Tool
+from holdfast.agent.tools.port import CallContext, Tool
 from holdfast.clock import SystemClock
 from holdfast.config import McpConfig
 from holdfast.core.sessions import Session
@@ -84,12 +84,12 @@ async def told(servers: McpServers, server: str, word: str) -> str:
     return await until(look)
 
 
-def site(mode: Mode = Mode.CONVERSATION) -> Site:
+def call_context(mode: Mode = Mode.CONVERSATION) -> CallContext:
     session = Session(
         id=SessionId("s"), key="web:s", channel="web", owner="local", one_shot=False, created_at=0, updated_at=0
     )
     turn = Turn(id=TurnId("t"), session_id=session.id, ordinal=1, accepted_at=0, mode=mode)
-    return Site(session=session, turn=turn, call_id=CallId("c"), rest=contextlib.nullcontext)
+    return CallContext(session=session, turn=turn, call_id=CallId("c"), rest=contextlib.nullcontext)
 
 
 def free_port() -> int:

@@ -16,7 +16,7 @@ from holdfast.config import McpConfig
 from holdfast.sandbox import Sandbox, SandboxKind, profile
 from holdfast.sandbox.proxy import Network
 from tests import machine
-from tests.mcp.scenes import ENVIRONMENT, PATIENCE_S, ROOT, HastyClock, site, tool, until
+from tests.mcp.scenes import ENVIRONMENT, PATIENCE_S, ROOT, HastyClock, call_context, tool, until
 
 # A server that does what it is told before it begins to serve.
 _SERVER = """
@@ -56,7 +56,7 @@ async def test_a_server_works_and_keeps_its_state_in_a_folder_of_its_own(kind: S
     """SECURITY 10: its home is that folder, and of the gateway's it sees nothing else."""
     first = f"open(os.path.expanduser('~/state'), 'w').write(str(os.path.exists({str(tmp_path / 'holdfast.toml')!r})))"
     async with confined(server(first), tmp_path, kind) as servers:
-        assert await (await tool(servers, "own__first")).run({}, site()) == "hello"
+        assert await (await tool(servers, "own__first")).run({}, call_context()) == "hello"
     assert (tmp_path / "mcp/own/state").read_text() == "False"
 
 
@@ -85,5 +85,5 @@ async def test_a_server_that_dies_in_its_sandbox_is_said_to_be_in_one(tmp_path: 
 async def test_a_server_that_was_taken_out_of_the_sandbox_runs_as_it_is(tmp_path: Path) -> None:
     first = f"open({str(tmp_path / 'seen')!r}, 'w').write(open({str(tmp_path / 'holdfast.toml')!r}).read())"
     async with confined(server(first, sandbox=False), tmp_path, SandboxKind.LAUNCHER) as servers:
-        assert await (await tool(servers, "own__first")).run({}, site()) == "hello"
+        assert await (await tool(servers, "own__first")).run({}, call_context()) == "hello"
     assert (tmp_path / "seen").read_text() == "secret"

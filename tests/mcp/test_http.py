@@ -16,7 +16,7 @@ from mcp_types import CONNECTION_CLOSED
 from holdfast.agent.mcp.http import UNREACHABLE, ErrorTransport
 from holdfast.config import McpConfig
 from holdfast.errors import Rejected, Unavailable
-from tests.mcp.scenes import ENVIRONMENT, ROOT, free_port, running, site, told, tool, until, until_listening
+from tests.mcp.scenes import ENVIRONMENT, ROOT, call_context, free_port, running, told, tool, until, until_listening
 
 
 async def start(port: int) -> Process:
@@ -33,11 +33,13 @@ async def test_a_server_behind_a_url_goes_away_and_comes_back(tmp_path: Path) ->
     process = await start(port)
     async with running({"far": McpConfig(url=f"http://127.0.0.1:{port}/mcp", timeout=10)}) as servers:
         echo = await tool(servers, "far__echo")
-        assert await echo.run({"text": "hello"}, site()) == "hello"
-        await (await tool(servers, "far__learn")).run({}, site())
-        assert await (await tool(servers, "far__learnt")).run({}, site()) == "new"
+        assert await echo.run({"text": "hello"}, call_context()) == "hello"
+        await (await tool(servers, "far__learn")).run({}, call_context())
+        assert await (await tool(servers, "far__learnt")).run({}, call_context()) == "new"
         began = tmp_path / "began"
-        slow = asyncio.create_task((await tool(servers, "far__slow")).run({"seconds": 60, "began": str(began)}, site()))
+        slow = asyncio.create_task(
+            (await tool(servers, "far__slow")).run({"seconds": 60, "began": str(began)}, call_context())
+        )
 
         async def look() -> bool | None:
             return began.exists() or None
@@ -49,9 +51,9 @@ async def test_a_server_behind_a_url_goes_away_and_comes_back(tmp_path: Path) ->
             await slow
         assert "cannot be reached" in await told(servers, "far", "cannot be reached")
         with pytest.raises(Unavailable, match="Nothing was done; try later"):
-            await echo.run({"text": "?"}, site())
+            await echo.run({"text": "?"}, call_context())
         process = await start(port)
-        assert await (await tool(servers, "far__echo")).run({"text": "again"}, site()) == "again"
+        assert await (await tool(servers, "far__echo")).run({"text": "again"}, call_context()) == "again"
     process.kill()
     await process.wait()
 

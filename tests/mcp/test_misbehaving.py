@@ -17,13 +17,13 @@ from holdfast.agent.mcp.stdio import MESSAGE_MAX_BYTES
 from holdfast.agent.tools.port import NAME
 from holdfast.config import McpConfig
 from holdfast.errors import Unavailable
-from tests.mcp.scenes import ROOT, plain, running, site, told, tool
+from tests.mcp.scenes import ROOT, call_context, plain, running, told, tool
 
 
 async def test_a_server_that_never_answers_keeps_nobody_waiting() -> None:
     """Security 12: a hung server is given up after its time, and its neighbour is used meanwhile."""
     async with running({"mute": plain("mute", timeout=1), "good": plain("good")}, connect_min_s=1) as servers:
-        assert await (await tool(servers, "good__first")).run({}, site()) == "hello"
+        assert await (await tool(servers, "good__first")).run({}, call_context()) == "hello"
         assert "did not answer within 1 s" in await told(servers, "mute", "did not answer")
         # It does not even give the loop a turn.
         with pytest.raises(StopIteration) as done:
@@ -34,15 +34,15 @@ async def test_a_server_that_never_answers_keeps_nobody_waiting() -> None:
 async def test_garbage_on_stdout_is_logged_and_skipped(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     async with running({"loud": plain("garbage")}) as servers:
-        assert await (await tool(servers, "loud__first")).run({}, site()) == "hello"
+        assert await (await tool(servers, "loud__first")).run({}, call_context()) == "hello"
     assert "MCP server loud: (no message, on stdout) Welcome to the server!" in caplog.text
 
 
 async def test_a_list_that_has_changed_is_looked_at_again() -> None:
     """A server of an older protocol tells by itself that it has another tool."""
     async with running({"old": plain("good")}) as servers:
-        await (await tool(servers, "old__first")).run({}, site())
-        assert await (await tool(servers, "old__second")).run({}, site()) == "hello"
+        await (await tool(servers, "old__first")).run({}, call_context())
+        assert await (await tool(servers, "old__second")).run({}, call_context()) == "hello"
 
 
 @pytest.mark.parametrize(("number", "kept"), [(100, 100), (1000, TOOLS_MAX)])
@@ -60,7 +60,7 @@ async def test_a_call_that_hangs_ends_after_its_time_and_the_server_is_started_a
     async with running({"slow": plain("hang", timeout=1)}) as servers:
         first = await tool(servers, "slow__first")
         with pytest.raises(Unavailable, match=r"did not answer within 1 s\. Calling first again"):
-            await first.run({}, site())
+            await first.run({}, call_context())
         assert "did not answer within 1 s" in await told(servers, "slow", "not connected")
         await tool(servers, "slow__first")
 
@@ -69,7 +69,7 @@ async def test_a_message_without_an_end_ends_the_connection() -> None:
     """Security 12: a server cannot fill the memory of the gateway."""
     async with running({"big": plain("flood", str(MESSAGE_MAX_BYTES + 1))}) as servers:
         with pytest.raises(Unavailable, match="was lost in the middle"):
-            await (await tool(servers, "big__first")).run({}, site())
+            await (await tool(servers, "big__first")).run({}, call_context())
         assert "more than" in await told(servers, "big", "message of more than")
 
 
@@ -80,12 +80,12 @@ async def test_a_command_that_is_not_there_says_so() -> None:
 
 async def test_a_cancelled_call_leaves_the_server_as_it_was() -> None:
     async with running({"good": plain("good"), "slow": plain("hang")}) as servers:
-        hung = asyncio.create_task((await tool(servers, "slow__first")).run({}, site()))
+        hung = asyncio.create_task((await tool(servers, "slow__first")).run({}, call_context()))
         await asyncio.sleep(0)
         hung.cancel()
         with pytest.raises(asyncio.CancelledError):
             await hung
-        assert await (await tool(servers, "good__first")).run({}, site()) == "hello"
+        assert await (await tool(servers, "good__first")).run({}, call_context()) == "hello"
 
 
 GATEWAY = """

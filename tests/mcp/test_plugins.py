@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.agent import plugins
 from holdfast.config import ModelConfig
-from tests.mcp.scenes import site
+from tests.mcp.scenes import call_context
 
 SOUND = """
 import msgspec
@@ -20,7 +20,7 @@ from holdfast.core.effects import Effect
 class Args(msgspec.Struct):
     city: str
 
-async def look(args, site):
+async def look(args, call_context):
     return f"sunny in {args.city}"
 
 def named(name):
@@ -76,7 +76,7 @@ async def test_tools_and_models_of_a_distribution_are_loaded(install) -> None:
     found = plugins.load()
     assert found.problems == ()
     assert [each.name for each in found.tools] == ["rain", "snow", "weather"]
-    assert await found.tools[2].run({"city": "Oslo"}, site()) == "sunny in Oslo"
+    assert await found.tools[2].run({"city": "Oslo"}, call_context()) == "sunny in Oslo"
     model = found.models["acme"]("large", ModelConfig(name="acme:large"))
     assert model.name == "acme:large"
 

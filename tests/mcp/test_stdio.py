@@ -13,12 +13,12 @@ import pytest
 
 from holdfast.core.effects import Effect
 from holdfast.errors import Rejected, Unavailable
-from tests.mcp.scenes import REAL, McpServers, running, site, told, tool, until
+from tests.mcp.scenes import REAL, McpServers, call_context, running, told, tool, until
 from tests.mcp.server import PIXEL
 
 
 async def call(servers: McpServers, called: str, /, **args: object) -> str:
-    return await (await tool(servers, called)).run(args, site())
+    return await (await tool(servers, called)).run(args, call_context())
 
 
 async def test_tools_of_a_real_server_are_called() -> None:
@@ -73,12 +73,12 @@ async def test_a_call_in_the_middle_of_which_the_server_is_killed_has_an_unknown
         with pytest.raises(Rejected, match=r"lost in the middle of the call.*The outcome of slow is unknown"):
             await slow
         with pytest.raises(Unavailable, match=r"the MCP server real is not connected: .*Nothing was done"):
-            await echo.run({"text": "?"}, site())
+            await echo.run({"text": "?"}, call_context())
         await told(servers, "real", "not connected")
         assert await servers.tools() == []
         assert "SIGKILL" in await told(servers, "real", "SIGKILL")
         assert int((await call(servers, "real__variable", name="x")).split()[1]) != pid
-        assert await echo.run({"text": "again"}, site()) == "again"
+        assert await echo.run({"text": "again"}, call_context()) == "again"
 
 
 async def test_a_server_that_ends_itself_is_started_again() -> None:

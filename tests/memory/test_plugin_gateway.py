@@ -36,10 +36,10 @@ class House:
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
         self.home.mkdir(mode=0o700)
-        self.site = folder / "site"
-        info = self.site / "holdfast_elephant-1.2.dist-info"
+        self.call_context = folder / "call_context"
+        info = self.call_context / "holdfast_elephant-1.2.dist-info"
         info.mkdir(parents=True)
-        (self.site / "holdfast_elephant.py").write_text(CODE)
+        (self.call_context / "holdfast_elephant.py").write_text(CODE)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: holdfast-elephant\nVersion: 1.2\n")
         (info / "entry_points.txt").write_text("[holdfast.memory]\nelephant = holdfast_elephant:Elephant\n")
 
@@ -47,7 +47,7 @@ class House:
         with pytest.MonkeyPatch.context() as changed:
             changed.setenv("HOLDFAST_MEMORY__PROVIDER", provider)
             if installed:
-                changed.syspath_prepend(str(self.site))
+                changed.syspath_prepend(str(self.call_context))
             if ill:
                 changed.setenv("ELEPHANT_IS_ILL", "1")
             return CliRunner().invoke(main, words, env={"HOLDFAST_HOME": str(self.home), "COLUMNS": "120"})

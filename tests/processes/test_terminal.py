@@ -21,7 +21,7 @@ from holdfast.agent.processes.folder import ProcessPhase
 from holdfast.agent.processes.supervisor import NICENESS
 from holdfast.agent.tools.files import Workspace
 from holdfast.agent.tools.hosts import Hosts
-from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.agent.tools.process import ProcessTool
 from holdfast.agent.tools.terminal import Terminal
 from holdfast.config import TerminalConfig
@@ -44,14 +44,14 @@ async def rest() -> AsyncIterator[None]:
     yield
 
 
-def site(here: Scene, turn: Turn | None = None) -> Site:
-    return Site(session=here.session, turn=turn or here.turn, call_id=CallId("call_1"), rest=rest)
+def call_context(here: Scene, turn: Turn | None = None) -> CallContext:
+    return CallContext(session=here.session, turn=turn or here.turn, call_id=CallId("call_1"), rest=rest)
 
 
 def terminal(here: Scene, smart: Any = None, sandbox: Sandbox | None = None, **config: Any) -> StructTool[Any]:
     sandbox = sandbox or Sandbox(description="off", profile=Profile(writable=(here.workspace,)))
     hosts = Hosts(here.store.questions.is_granted, here.clock, config.get("hosts", ()))
-    more = {"smart": smart} if smart else {}
+    more = {"second_opinion": smart} if smart else {}
     workspace = Workspace(here.workspace)
     return Terminal(
         TerminalConfig(**config), workspace, here.background, sandbox, ENVIRONMENT, hosts, clock=here.clock, **more
@@ -63,12 +63,12 @@ def processes(here: Scene) -> StructTool[Any]:
 
 
 async def run(here: Scene, command: str, turn: Turn | None = None, **args: Any) -> Any:
-    said = await terminal(here, approval="allow").run({"command": command, **args}, site(here, turn))
+    said = await terminal(here, approval="allow").run({"command": command, **args}, call_context(here, turn))
     return json.loads(said) if args.get("background") else said
 
 
 async def look(here: Scene, action: str, **args: Any) -> dict[str, Any]:
-    return json.loads(await processes(here).run({"action": action, **args}, site(here)))
+    return json.loads(await processes(here).run({"action": action, **args}, call_context(here)))
 
 
 async def test_a_command_runs_in_the_workspace_and_says_how_it_ended(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ async def test_a_command_comes_after_the_gateway_for_the_processors(
     async with scene(tmp_path) as here:
         box = await confined(here, kind) if kind is not SandboxKind.NONE else None
         tool = terminal(here, sandbox=box, approval="allow")
-        said = await tool.run({"command": LOWERED, "background": background}, site(here))
+        said = await tool.run({"command": LOWERED, "background": background}, call_context(here))
         if background:
             process = json.loads(said)["process_id"]
             await look(here, "wait", process_id=process, timeout=30)
@@ -224,7 +224,7 @@ async def test_what_cannot_be_run_is_refused_with_the_reason(args: dict[str, Any
         tool = terminal(here, approval="allow")
         for attempt in (tool.question, tool.run):
             with pytest.raises(Rejected, match=reason):
-                await attempt({"command": "true", **args}, site(here))
+                await attempt({"command": "true", **args}, call_context(here))
         assert await here.store.processes.list("local") == []
 
 
@@ -259,7 +259,10 @@ async def test_on_a_turn_that_cannot_deliver_later_no_promise_is_made(tmp_path: 
             await until(lambda: not here.background.changed.is_set())
             await asyncio.sleep(0.1)
         assert here.accepted == []
-        assert (site(here, unable).session.channel, site(here, unable).session.source) == ("telegram", SOURCE)
+        assert (call_context(here, unable).session.channel, call_context(here, unable).session.source) == (
+            "telegram",
+            SOURCE,
+        )
 
 
 async def test_nothing_asked_for_is_nothing_unsupported(tmp_path: Path) -> None:
@@ -276,7 +279,7 @@ async def test_a_command_that_nothing_confines_is_asked_about_exactly(tmp_path: 
         (here.workspace / "sub").mkdir()
         tool = terminal(here, approval_expires=60)
         before = here.clock.now_ms()
-        asked = await tool.question({"command": INSTALLING}, site(here))
+        asked = await tool.question({"command": INSTALLING}, call_context(here))
         assert asked
         assert (asked.about, asked.choices) == (About.APPROVAL, PASSING_CHOICES)
         assert asked.id == f"approve:call_1:{asked.fingerprint[:16]}"
@@ -286,11 +289,11 @@ async def test_a_command_that_nothing_confines_is_asked_about_exactly(tmp_path: 
         assert asked.detail["command"] == INSTALLING
         assert asked.detail["workdir"] == str(here.workspace)
         assert asked.detail["reasons"]
-        again = await tool.question({"command": INSTALLING}, site(here))
+        again = await tool.question({"command": INSTALLING}, call_context(here))
         assert again
         assert again.fingerprint == asked.fingerprint
         for change in ({"workdir": "sub"}, {"background": True}, {"pty": True}, {"command": f"{INSTALLING} "}):
-            other = await tool.question({"command": INSTALLING, **change}, site(here))
+            other = await tool.question({"command": INSTALLING, **change}, call_context(here))
             assert other
             assert other.fingerprint != asked.fingerprint
 
@@ -300,21 +303,21 @@ async def test_the_operator_chooses_what_becomes_of_a_command_that_nothing_confi
     approval: str, asks: bool, tmp_path: Path
 ) -> None:
     async with scene(tmp_path) as here:
-        asked = await terminal(here, approval=approval).question({"command": INSTALLING}, site(here))
+        asked = await terminal(here, approval=approval).question({"command": INSTALLING}, call_context(here))
         assert (asked is not None) == asks
-        with pytest.raises(Rejected, match="operator denies"):
-            await terminal(here, approval="deny").question({"command": INSTALLING}, site(here))
+        with pytest.raises(Rejected, match="operator does not allow"):
+            await terminal(here, approval="deny").question({"command": INSTALLING}, call_context(here))
 
 
 async def test_a_second_opinion_may_let_it_through(tmp_path: Path) -> None:
     seen: list[str] = []
 
-    async def smart(command: str, reasons: Any, _hosts: Any, _site: Site) -> bool:
+    async def smart(command: str, reasons: Any, _hosts: Any, _context: CallContext) -> bool:
         seen.append(f"{command}: {len(reasons) > 0}")
         return True
 
     async with scene(tmp_path) as here:
-        assert await terminal(here, smart, approval="smart").question({"command": INSTALLING}, site(here)) is None
+        assert await terminal(here, smart, approval="smart").question({"command": INSTALLING}, call_context(here)) is None
         assert seen == [f"{INSTALLING}: True"]
 
 
@@ -324,7 +327,7 @@ async def test_where_nobody_can_be_asked_it_is_refused(tmp_path: Path) -> None:
         alone = replace(here.turn, mode=Mode.SYNCHRONOUS)
         for approval in ("ask", "smart"):
             with pytest.raises(Rejected, match="nobody can be asked"):
-                await terminal(here, approval=approval).question({"command": INSTALLING}, site(here, alone))
+                await terminal(here, approval=approval).question({"command": INSTALLING}, call_context(here, alone))
 
 
 @pytest.mark.parametrize("approval", ["allow", "ask", "smart", "deny"])
@@ -332,7 +335,7 @@ async def test_what_the_operator_forbids_nothing_allows(approval: str, tmp_path:
     async with scene(tmp_path) as here:
         tool = terminal(here, approval=approval, deny=("shutdown",))
         with pytest.raises(Rejected, match="forbidden"):
-            await tool.question({"command": "shutdown now"}, site(here))
+            await tool.question({"command": "shutdown now"}, call_context(here))
 
 
 async def test_poll_reads_on_from_where_it_was(tmp_path: Path) -> None:
@@ -365,7 +368,7 @@ async def test_a_process_can_be_listed_logged_closed_and_killed(tmp_path: Path) 
         await look(here, "wait", process_id=cat, timeout=10)
         assert (await look(here, "log", process_id=cat))["output"] == "end\n"
         assert (await look(here, "log", process_id=cat, limit=2))["output"] == "d\n"
-        assert (await look(here, "close", process_id=cat))["input"] == "nobody reads it any more"
+        assert (await look(here, "close", process_id=cat))["input"] == "no longer read"
         waited = await look(here, "wait", process_id=sleeper, timeout=0.1)
         assert "still runs" in waited["timed_out"]
         killed = await look(here, "kill", process_id=sleeper)
@@ -384,13 +387,13 @@ async def test_only_the_conversation_that_started_a_process_reaches_it(tmp_path:
         for stranger in ({"owner": "other"}, {"key": "telegram:43"}):
             session = replace(here.session, id="ses_other", **stranger)
             with pytest.raises(NotFound):
-                await tool.run(asked, replace(site(here), session=session))
+                await tool.run(asked, replace(call_context(here), session=session))
         assert here.background.condition(row).phase is ProcessPhase.RUNNING
         # The same conversation goes on in another session after a reset.
-        follows = replace(site(here), session=replace(here.session, id="ses_next"))
+        follows = replace(call_context(here), session=replace(here.session, id="ses_next"))
         assert json.loads(await tool.run(asked, follows))["state"] == "exited"
         with pytest.raises(NotFound, match="list"):
-            await tool.run({"action": "poll"}, site(here))
+            await tool.run({"action": "poll"}, call_context(here))
 
 
 @pytest.mark.parametrize(
@@ -410,7 +413,7 @@ async def test_a_command_is_asked_about_unless_a_sandbox_confines_it(
     async with scene(tmp_path) as here:
         tool = terminal(here, sandbox=await Sandbox.find(choice, profile(here.workspace), kinds=kinds))
         for command in ("python3 build.py", "git status", "rm -rf /"):
-            asked = await tool.question({"command": command}, site(here))
+            asked = await tool.question({"command": command}, call_context(here))
             assert (asked is not None) == bool(why)
             assert asked is None or why in asked.text
 
@@ -422,10 +425,10 @@ async def test_the_sandbox_keeps_the_rest_of_the_machine_out_of_reach(kind: Sand
         confined = await Sandbox.find("on", profile(here.workspace, hidden=[here.home]), kinds=[kind])
         tool = terminal(here, sandbox=confined)
         probe = "touch here && echo inside; touch /etc/planted; ls ../holdfast.db; exit 6"
-        said = await tool.run({"command": probe}, site(here))
+        said = await tool.run({"command": probe}, call_context(here))
         assert said.startswith("Exit code 6")
         assert "left processes running" not in said
-        started = json.loads(await tool.run({"command": f"{probe}", "background": True}, site(here)))
+        started = json.loads(await tool.run({"command": f"{probe}", "background": True}, call_context(here)))
         waited = await look(here, "wait", process_id=started["process_id"], timeout=10)
         assert waited["exit_code"] == 6
         for output in (said, waited["output"]):
@@ -433,7 +436,7 @@ async def test_the_sandbox_keeps_the_rest_of_the_machine_out_of_reach(kind: Sand
             assert "Read-only" in output
             assert "No such file" in output
         typing = json.loads(
-            await tool.run({"command": "test -t 0; cat; sleep 60", "background": True, "pty": True}, site(here))
+            await tool.run({"command": "test -t 0; cat; sleep 60", "background": True, "pty": True}, call_context(here))
         )
         await look(here, "write", process_id=typing["process_id"], text="typed\n")
         assert (await look(here, "kill", process_id=typing["process_id"]))["state"] == "exited"
@@ -446,12 +449,12 @@ async def test_a_host_that_was_not_allowed_is_told_with_the_result(kind: Sandbox
     async with scene(tmp_path) as here:
         confined = await Sandbox.find("on", profile(here.workspace, hidden=[here.home]), kinds=[kind])
         tool = terminal(here, sandbox=confined)
-        said = await tool.run({"command": f"{reach} 2>/dev/null"}, site(here))
+        said = await tool.run({"command": f"{reach} 2>/dev/null"}, call_context(here))
         assert said.startswith("Exit code 1")
-        assert "It tried to reach shop.test, which nobody has approved, and could not" in said
-        assert "tried to reach" not in await tool.run({"command": "true"}, site(here))
+        assert "It tried to reach shop.test, which is not approved, and could not" in said
+        assert "tried to reach" not in await tool.run({"command": "true"}, call_context(here))
         assert [*(here.home / "proxy").iterdir()] == []
-        started = json.loads(await tool.run({"command": f"{reach} 2>&1 | tail -1", "background": True}, site(here)))
+        started = json.loads(await tool.run({"command": f"{reach} 2>&1 | tail -1", "background": True}, call_context(here)))
         waited = await look(here, "wait", process_id=started["process_id"], timeout=20)
         assert "HTTP Error 403" in waited["output"]
 

@@ -15,9 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core import consent
 from holdfast.errors import Rejected
-from holdfast.sandbox import Sandbox, SandboxKind, profile, scrubbed
+from holdfast.sandbox import Sandbox, SandboxKind, policy, profile, scrubbed
 from holdfast.sandbox.launcher import PORT
 from holdfast.sandbox.proxy import (
     CONNECTIONS_MAX,
@@ -282,7 +281,7 @@ def test_any_bytes_are_parsed_or_rejected(data: bytes) -> None:
     assert head.host
     assert 0 < head.port < 65_536
     # Otherwise nobody could ask for it, and saying that it was refused would fail.
-    assert consent.host(head.place)
+    assert policy.host(head.place)
 
 
 @pytest.mark.parametrize("place", ["a..b:443", "a.-b:443", "a-.b:443", "[fe80::1%x]:443", "[fe80::1%x\ty]:443"])
@@ -312,7 +311,7 @@ def test_what_is_forwarded_is_one_head_for_the_host_that_was_judged(
     except Rejected:
         return
     assert not set(head.host) & set(" /@?#%\r\n\t\0")
-    assert consent.host(head.place)
+    assert policy.host(head.place)
     if head.tunnel:
         assert head.forwarded == b""
         return

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.scripted import Reach, Say, ScriptedAgent
+from holdfast.agent.scripted import CallTool, Say, ScriptedAgent
 from holdfast.agent.toolbox import Toolbox
 from holdfast.agent.tools.ask_user import ask_user_tool, is_answerable
 from holdfast.core.questions import About
@@ -14,13 +14,13 @@ from holdfast.core.turns import Mode, TurnState
 from holdfast.errors import Rejected
 from tests.engine.players import in_state, text_of
 from tests.engine.world import Open, answered, message, opened, running_engine, settled
-from tests.tools.sites import site
+from tests.tools.contexts import call_context
 
 ARGS = {"question": "Which colour?", "choices": ["red", "blue"]}
 
 
 def agent() -> ScriptedAgent:
-    script = [Say("Hm. "), Reach("ask_user", ARGS, report=lambda call: f"{call.state}: {call.result}")]
+    script = [Say("Hm. "), CallTool("ask_user", ARGS, report=lambda call: f"{call.state}: {call.result}")]
     return ScriptedAgent(script, toolbox=Toolbox([ask_user_tool()]))
 
 
@@ -65,13 +65,13 @@ async def test_where_nobody_can_answer_the_turn_goes_on_and_says_so(open_it: Ope
 )
 def test_who_can_answer_depends_on_the_turn(facts: dict[str, Any], answerable: bool) -> None:
     """A2"""
-    assert is_answerable(site(**facts)) is answerable
-    assert is_answerable(site({"one_shot": True}, **facts)) is False
+    assert is_answerable(call_context(**facts)) is answerable
+    assert is_answerable(call_context({"one_shot": True}, **facts)) is False
 
 
 async def test_without_an_answer_there_is_no_result() -> None:
     with pytest.raises(Rejected, match="nobody answered"):
-        await ask_user_tool().run(ARGS, site())
+        await ask_user_tool().run(ARGS, call_context())
     for args in ({}, {"question": ""}, {"question": "a", "choices": [""]}, {"question": "a", "choices": ["b"] * 11}):
         with pytest.raises(Rejected):
-            await ask_user_tool().question(args, site())
+            await ask_user_tool().question(args, call_context())

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.scripted import Line, Pause, Reach, Say, ScriptedAgent
+from holdfast.agent.scripted import CallTool, Line, Pause, Say, ScriptedAgent
 from holdfast.agent.toolbox import Toolbox
 from holdfast.agent.tools.delegate import NAME, NOTE, delegate_tool, may_delegate
 from holdfast.clock import SystemClock
@@ -41,7 +41,7 @@ from tests.engine.world import (
     settled,
     until,
 )
-from tests.tools.sites import Resting, site
+from tests.tools.contexts import Resting, call_context
 
 CONFIG = DelegateConfig(depth_max=2, children_max=3)
 BOTH = {"tasks": [{"goal": "count sheep"}, {"goal": "count goats", "context": "on the hill"}]}
@@ -69,7 +69,7 @@ class Helpers:
     def _script(self, work: Assignment) -> Sequence[Line]:
         if "has ended" in work.message:
             return [Say(f"told: {work.message}")]
-        return [Reach(NAME, self.args, report=lambda call: f"{call.state.value}: {call.result}")]
+        return [CallTool(NAME, self.args, report=lambda call: f"{call.state.value}: {call.result}")]
 
     async def run(self, work: Assignment, stage: Stage) -> str:
         if work.session.channel != CHANNEL or "hand on" in work.message:
@@ -302,7 +302,7 @@ async def test_what_was_cancelled_with_whoever_wanted_it_is_not_told(open_it: Op
         background = {"goal": "count sheep", "background": True}
         helpers = Helpers(store, background)
         helpers.delegating = ScriptedAgent(
-            [Reach(NAME, background), Reach(NAME, {"goal": "wait here"})], toolbox=_toolbox(helpers)
+            [CallTool(NAME, background), CallTool(NAME, {"goal": "wait here"})], toolbox=_toolbox(helpers)
         )
         async with running_engine(store, helpers) as engine:
             receipt = await engine.inbox.accept(message("go"))
@@ -376,7 +376,7 @@ async def test_calls_side_by_side_share_the_limit(open_it: Open) -> None:
         helpers = Helpers(store, {})
         two = {"tasks": [{"goal": "a"}, {"goal": "b"}], "background": True}
         helpers.delegating = ScriptedAgent(
-            [Reach(NAME, two), Reach(NAME, two, report=lambda call: str(call.result))], toolbox=_toolbox(helpers)
+            [CallTool(NAME, two), CallTool(NAME, two, report=lambda call: str(call.result))], toolbox=_toolbox(helpers)
         )
         async with running_engine(store, helpers) as engine:
             turn = await answered(engine, store, "go")
@@ -391,7 +391,7 @@ async def test_time_that_is_up_is_told_with_what_is_known(open_it: Open) -> None
             parent = await engine.inbox.accept(message("count nothing", channel=CHANNEL, conversation="delegate:now:1:x:1"))
             turn = await in_state(store, parent, TurnState.RUNNING)
             resting = Resting()
-            here = site({"id": turn.session_id}, rest=resting, id=turn.id, session_id=turn.session_id)
+            here = call_context({"id": turn.session_id}, rest=resting, id=turn.id, session_id=turn.session_id)
             tool = delegate_tool(store, inbox(store).accept, CONFIG, look_s=0.01, wait_max_s=0.1)
             text = await tool.run({"goal": "count sheep"}, here)
         assert "after 0.1 s; look at its session later" in text
@@ -405,13 +405,13 @@ async def test_time_that_is_up_is_told_with_what_is_known(open_it: Open) -> None
 async def test_arguments_that_make_no_task_are_refused(open_it: Open, args: dict[str, Any]) -> None:
     async with opened(open_it) as store:
         with pytest.raises(Rejected):
-            await delegate_tool(store, inbox(store).accept, CONFIG).run(args, site())
+            await delegate_tool(store, inbox(store).accept, CONFIG).run(args, call_context())
 
 
 def test_a_session_of_any_other_channel_is_at_no_depth() -> None:
-    assert depth(site({"channel": "telegram", "key": "delegate:now:9:x"}).session) == 0
-    assert depth(site({"channel": CHANNEL, "key": "delegate:later:2:trn:call:1"}).session) == 2
-    assert depth(site({"channel": CHANNEL, "key": "odd"}).session) == 1
+    assert depth(call_context({"channel": "telegram", "key": "delegate:now:9:x"}).session) == 0
+    assert depth(call_context({"channel": CHANNEL, "key": "delegate:later:2:trn:call:1"}).session) == 2
+    assert depth(call_context({"channel": CHANNEL, "key": "odd"}).session) == 1
 
 
 async def test_what_a_helper_waits_for_is_said_once_where_somebody_reads(open_it: Open) -> None:

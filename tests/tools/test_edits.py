@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from holdfast.agent.tools.edits import LINES_MAX, Edit, difference
+from holdfast.agent.tools.edits import LINES_MAX, Replacement, difference
 
 TEXT = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 
 
 def shown(text: str, old: str, new: str) -> list[str]:
-    return difference(Edit(text=text, old=old, new=new, name="a.txt")).splitlines()
+    return difference(Replacement(text=text, old=old, new=new, name="a.txt")).splitlines()
 
 
 @pytest.mark.parametrize(

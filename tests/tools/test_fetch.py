@@ -12,8 +12,8 @@ from holdfast.agent.tools.untrusted import fence
 from holdfast.egress import Egress, Guard
 from holdfast.errors import Rejected
 from holdfast.offload.pool import Pool
+from tests.tools.contexts import HOSTS, call_context
 from tests.tools.servers import Reply, Served, serving
-from tests.tools.sites import HOSTS, site
 
 PAGE = """<!doctype html><html><head><title>Tea &amp; cake</title><style>p { color: red }</style>
 <script>document.write("<p>never</p>")</script></head><body>
@@ -31,7 +31,7 @@ async def fetched(reply: Reply, read_max_s: float = READ_MAX_S, **args: Any) -> 
         egress, pool = Egress(Guard([f"127.0.0.1:{there.port}"]), timeout_s=5), Pool()
         try:
             tool = fetch_tool(egress, pool, HOSTS, read_max_s)
-            return await tool.run({"url": there.url("/page"), **args}, site()), there
+            return await tool.run({"url": there.url("/page"), **args}, call_context()), there
         finally:
             await egress.close()
             await pool.close()
@@ -115,7 +115,7 @@ async def test_an_error_status_is_a_result_that_says_so() -> None:
 @pytest.mark.parametrize("args", [{}, {"url": ""}, {"url": "http://a", "method": "POST"}, {"url": "http://a", "more": 1}])
 async def test_arguments_that_do_not_fit_are_refused(args: dict[str, Any]) -> None:
     with pytest.raises(Rejected, match=r"^fetch: "):
-        await fetch_tool(Egress(Guard()), Pool(), HOSTS).run(args, site())
+        await fetch_tool(Egress(Guard()), Pool(), HOSTS).run(args, call_context())
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from holdfast.agent.tools.port import Tool
 from holdfast.core.effects import Effect
 from holdfast.errors import NotFound, Rejected
 from holdfast.offload.pool import Pool
-from tests.tools.sites import site
+from tests.tools.contexts import call_context
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def tools(root: Path, pool: Pool) -> Mapping[str, Tool]:
 
 
 async def use(tools: Mapping[str, Tool], name: str, **args: object) -> str:
-    return await tools[name].run(args, site())
+    return await tools[name].run(args, call_context())
 
 
 def test_each_tool_says_what_it_takes_and_what_repeating_it_does(tools: Mapping[str, Tool]) -> None:

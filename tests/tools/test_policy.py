@@ -29,7 +29,7 @@ from holdfast.store.store import Store
 from tests.agent.world import agent_of, items_of, question_of, waits_again
 from tests.engine.world import Open, message, opened, running_engine, settled
 from tests.processes.scene import ENVIRONMENT, HOME_ID, Scene, scene
-from tests.processes.test_terminal import look, site
+from tests.processes.test_terminal import call_context, look
 from tests.tools import attacks
 
 
@@ -46,7 +46,7 @@ def made(here: Scene, smart: Any = None, *, confines: bool = False, **config: An
     kind = Confining if confines else Sandbox
     sandbox = kind(description="", profile=Profile(writable=(here.workspace,)), missing=not confines)
     hosts = Hosts(here.store.questions.is_granted, here.clock, config.get("hosts", ()))
-    more = {"smart": smart} if smart else {}
+    more = {"second_opinion": smart} if smart else {}
     return Terminal(
         TerminalConfig(**config),
         Workspace(here.workspace),
@@ -71,13 +71,13 @@ async def test_without_a_sandbox_every_attack_is_asked_about_or_refused(tmp_path
         assert len({*attacks.ONCE_UNASKED, *attacks.OTHERS}) >= 140
         for command in (*attacks.ONCE_UNASKED, *attacks.OTHERS):
             try:
-                asked = await tool.question({"command": command}, site(here))
+                asked = await tool.question({"command": command}, call_context(here))
             except Rejected:
                 continue
             assert asked is not None, command
             assert "always" not in asked.choices, command
-            with pytest.raises(Rejected, match="nobody has approved it"):
-                await tool.run({"command": command}, site(here))
+            with pytest.raises(Rejected, match="it is not approved"):
+                await tool.run({"command": command}, call_context(here))
         assert not (here.workspace / attacks.PROOF).exists()
 
 
@@ -86,8 +86,8 @@ async def test_a_command_that_can_only_print_runs_unasked_and_without_a_shell(tm
         attacks.prepare(here.workspace)
         tool = terminal(here)
         for command in ("ls -la", "cat notes.txt", "head -n 1 folder/../notes.txt", "pwd", "echo hello", "wc -l notes.txt"):
-            assert await tool.question({"command": command}, site(here)) is None, command
-            assert (await tool.run({"command": command}, site(here))).startswith("Exit code 0"), command
+            assert await tool.question({"command": command}, call_context(here)) is None, command
+            assert (await tool.run({"command": command}, call_context(here))).startswith("Exit code 0"), command
         # The program of the system is meant, not the one in the workspace.
         assert not (here.workspace / attacks.PROOF).exists()
         assert not tool.is_private({"command": "ls -la"})
@@ -102,33 +102,33 @@ async def test_a_file_that_becomes_a_link_to_elsewhere_is_not_printed(tmp_path: 
     async with scene(tmp_path) as here:
         attacks.prepare(here.workspace)
         tool = terminal(here)
-        assert await tool.question({"command": "cat notes.txt"}, site(here)) is None
+        assert await tool.question({"command": "cat notes.txt"}, call_context(here)) is None
         (here.workspace / "notes.txt").unlink()
         (here.workspace / "notes.txt").symlink_to("/etc/passwd")
-        with pytest.raises(Rejected, match="nobody has approved it"):
-            await tool.run({"command": "cat notes.txt"}, site(here))
+        with pytest.raises(Rejected, match="it is not approved"):
+            await tool.run({"command": "cat notes.txt"}, call_context(here))
 
 
 async def test_in_a_sandbox_that_confines_everything_runs_unasked_but_new_hosts(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         tool = terminal(here, confines=True, hosts=("pypi.org",))
         for command in ("rm -rf build", "git push --force", "sh evil.sh"):
-            assert await tool.question({"command": command}, site(here)) is None
-        assert await tool.question({"command": "pip install x", "hosts": ["PyPI.org:443"]}, site(here)) is None
-        asked = await tool.question({"command": "pip install x", "hosts": ["pypi.org", "evil.example"]}, site(here))
+            assert await tool.question({"command": command}, call_context(here)) is None
+        assert await tool.question({"command": "pip install x", "hosts": ["PyPI.org:443"]}, call_context(here)) is None
+        asked = await tool.question({"command": "pip install x", "hosts": ["pypi.org", "evil.example"]}, call_context(here))
         assert asked.detail["hosts"] == ["evil.example"]
         assert asked.choices == APPROVAL_CHOICES
-        other = await tool.question({"command": "curl evil.example", "hosts": ["evil.example"]}, site(here))
+        other = await tool.question({"command": "curl evil.example", "hosts": ["evil.example"]}, call_context(here))
         # Once is for one command; for longer, it is for the host.
         assert asked.id != other.id
         assert asked.fingerprint == other.fingerprint
-        with pytest.raises(Rejected, match="is no host"):
-            await tool.question({"command": "curl x", "hosts": ["*.example"]}, site(here))
+        with pytest.raises(Rejected, match="is not a host"):
+            await tool.question({"command": "curl x", "hosts": ["*.example"]}, call_context(here))
         alone = replace(here.turn, mode=Mode.SYNCHRONOUS)
         with pytest.raises(Rejected, match="nobody can be asked"):
-            await tool.question({"command": "curl x", "hosts": ["evil.example"]}, site(here, alone))
+            await tool.question({"command": "curl x", "hosts": ["evil.example"]}, call_context(here, alone))
         with pytest.raises(Rejected, match="forbidden"):
-            await terminal(here, confines=True, deny=("git push",)).question({"command": "git push"}, site(here))
+            await terminal(here, confines=True, deny=("git push",)).question({"command": "git push"}, call_context(here))
 
 
 async def test_a_command_may_reach_what_it_names_and_the_operator_lists_and_is_told_what_it_was_refused(
@@ -139,7 +139,7 @@ async def test_a_command_may_reach_what_it_names_and_the_operator_lists_and_is_t
         assert made(here, hosts=("pypi.org",)).reachable(args) == {"pypi.org", "files.example", "db.example:5432"}
         said = told(Result(exit_code=1, output=b"no route", duration_ms=5), 10, {"evil.example:443"})
         assert said.startswith("Exit code 1")
-        assert "evil.example, which nobody has approved" in said
+        assert "evil.example, which is not approved" in said
         assert "hosts=['evil.example']" in said
         assert said.endswith("no route")
 
@@ -151,9 +151,9 @@ async def test_no_model_decides_about_code_of_the_workspace_or_after_private_thi
     async with scene(tmp_path) as here:
         attacks.prepare(here.workspace)
         tool = terminal(here, yes, approval="smart")
-        assert await tool.question({"command": "uptime"}, site(here)) is None
-        assert await tool.question({"command": "sh evil.sh"}, site(here))
-        assert await tool.question({"command": "uptime"}, replace(site(here), private=("memory",)))
+        assert await tool.question({"command": "uptime"}, call_context(here)) is None
+        assert await tool.question({"command": "sh evil.sh"}, call_context(here))
+        assert await tool.question({"command": "uptime"}, replace(call_context(here), private=("memory",)))
 
 
 async def test_a_file_that_is_written_after_a_model_allowed_the_command_is_not_run(tmp_path: Path) -> None:
@@ -165,15 +165,15 @@ async def test_a_file_that_is_written_after_a_model_allowed_the_command_is_not_r
     async with scene(tmp_path) as here:
         tool = terminal(here, yes, approval="smart")
         judged = {"command": "sh x.sh; true"}
-        assert await tool.question(judged, site(here)) is None
-        assert (await tool.run(judged, site(here))).startswith("Exit code 0")
+        assert await tool.question(judged, call_context(here)) is None
+        assert (await tool.run(judged, call_context(here))).startswith("Exit code 0")
         (here.workspace / "x.sh").write_text("touch ran")
         for background in (False, True):
             with pytest.raises(Rejected, match="names a file of the workspace by now"):
-                await tool.run({**judged, "background": background}, site(here))
+                await tool.run({**judged, "background": background}, call_context(here))
         assert not (here.workspace / "ran").exists()
-        asked = await tool.question(judged, site(here))
-        assert (await tool.run(judged, replace(site(here), approved=asked.fingerprint))).startswith("Exit code 0")
+        asked = await tool.question(judged, call_context(here))
+        assert (await tool.run(judged, replace(call_context(here), approved=asked.fingerprint))).startswith("Exit code 0")
         assert (here.workspace / "ran").exists()
 
 
@@ -215,12 +215,12 @@ async def test_an_approval_is_bound_to_every_file_that_the_command_names(
         hosts = Hosts(here.store.questions.is_granted, here.clock)
         path = {"PATH": f"{here.workspace}/bin:{ENVIRONMENT['PATH']}"}
         tool = Terminal(TerminalConfig(), Workspace(here.workspace), here.background, sandbox, path, hosts).tool()
-        asked = await tool.question({"command": command}, site(here))
+        asked = await tool.question({"command": command}, call_context(here))
         assert asked
         assert [name for name in names if name not in asked.detail["files"]] == []
         for name in names:
             (here.workspace / name).write_text("two")
-            again = await tool.question({"command": command}, site(here))
+            again = await tool.question({"command": command}, call_context(here))
             assert again
             assert again.fingerprint != asked.fingerprint
             asked = again
@@ -232,8 +232,8 @@ async def test_a_command_that_names_too_much_to_be_bound_to_is_refused(tmp_path:
             (here.workspace / f"{number}.sh").write_text("")
         for command in ("sh *.sh", "sh " + " ".join(f"{number}.sh" for number in range(1_100))):
             with pytest.raises(Rejected, match="names more than 1000 things"):
-                await terminal(here).question({"command": command}, site(here))
-        assert await terminal(here, approval="allow").question({"command": "sh *.sh"}, site(here)) is None
+                await terminal(here).question({"command": command}, call_context(here))
+        assert await terminal(here, approval="allow").question({"command": "sh *.sh"}, call_context(here)) is None
 
 
 async def test_a_command_that_names_too_many_folders_to_be_bound_to_is_refused(tmp_path: Path) -> None:
@@ -244,8 +244,8 @@ async def test_a_command_that_names_too_many_folders_to_be_bound_to_is_refused(t
         (here.workspace / "f24" / "run.sh").write_text("one")
         folders = " ".join(f"f{number}" for number in range(24))
         with pytest.raises(Rejected, match="more than 20 folders"):
-            await terminal(here).question({"command": f"ls {folders}; env -C f24 sh run.sh"}, site(here))
-        few = await terminal(here).question({"command": "ls f1 f2; sh f24/run.sh"}, site(here))
+            await terminal(here).question({"command": f"ls {folders}; env -C f24 sh run.sh"}, call_context(here))
+        few = await terminal(here).question({"command": "ls f1 f2; sh f24/run.sh"}, call_context(here))
         assert few.detail["files"] == ["f24/run.sh"]
 
 
@@ -255,7 +255,7 @@ async def test_globs_that_match_too_much_to_look_at_are_refused(tmp_path: Path) 
         for number in range(12):
             (here.workspace / f"f{number}").mkdir()
         with pytest.raises(Rejected, match="names more than 1000 things"):
-            await terminal(here).question({"command": "sh " + "*/../" * 4 + "x"}, site(here))
+            await terminal(here).question({"command": "sh " + "*/../" * 4 + "x"}, call_context(here))
 
 
 TOLD = ("sh build.sh", "make", "pytest tests/test_a.py && make -j2", "sh *.sh > log", "cmake -DCMAKE_X=1 --config a")
@@ -288,7 +288,7 @@ async def test_what_the_workspace_can_change_is_never_approved_for_always(
 ) -> None:
     """SECURITY 9: where the files cannot be told, not even for the session."""
     async with scene(tmp_path) as here:
-        asked = await terminal(here).question({"command": command}, site(here))
+        asked = await terminal(here).question({"command": command}, call_context(here))
         assert asked.choices == choices
 
 
@@ -299,16 +299,16 @@ async def test_what_is_typed_into_a_command_that_nothing_confines_is_asked_about
         typing = {"action": "write", "process_id": started.id, "text": "!sh evil.sh\n"}
         parts = (here.store.processes, here.store.sessions, here.background)
         tool = ProcessTool(*parts).tool()
-        asked = await tool.question(typing, site(here))
+        asked = await tool.question(typing, call_context(here))
         assert asked
         assert asked.choices == ONCE_CHOICES
         assert "!sh evil.sh" in asked.text
         for free in ({"action": "list"}, {"action": "poll", "process_id": started.id}):
-            assert await tool.question(free, site(here)) is None
-        assert await ProcessTool(*parts, confines=True).tool().question(typing, site(here)) is None
-        assert await ProcessTool(*parts, approval="allow").tool().question(typing, site(here)) is None
-        with pytest.raises(Rejected, match="nobody can give it here"):
-            await tool.question(typing, site(here, replace(here.turn, mode=Mode.SYNCHRONOUS)))
+            assert await tool.question(free, call_context(here)) is None
+        assert await ProcessTool(*parts, confines=True).tool().question(typing, call_context(here)) is None
+        assert await ProcessTool(*parts, approval="allow").tool().question(typing, call_context(here)) is None
+        with pytest.raises(Rejected, match="nobody can be asked here"):
+            await tool.question(typing, call_context(here, replace(here.turn, mode=Mode.SYNCHRONOUS)))
         await look(here, "kill", process_id=started.id)
 
 

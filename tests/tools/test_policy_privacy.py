@@ -18,7 +18,7 @@ from holdfast.agent.tools.files import Workspace, file_tools
 from holdfast.agent.tools.hosts import Hosts
 from holdfast.agent.tools.memory import memory_tool
 from holdfast.agent.tools.session_search import session_search_tool
-from holdfast.agent.tools.web_search import Found, web_search_tool
+from holdfast.agent.tools.web_search import SearchResult, web_search_tool
 from holdfast.clock import SystemClock
 from holdfast.config import DelegateConfig
 from holdfast.core import delegation
@@ -32,8 +32,8 @@ from holdfast.offload.pool import Pool
 from holdfast.store.store import Store
 from tests.agent.world import Lever, agent_of, items_of, question_of, waits_again
 from tests.engine.world import Open, message, opened, running_engine, settled, until
+from tests.tools.contexts import HOSTS, call_context
 from tests.tools.servers import Reply, Served, serving
-from tests.tools.sites import HOSTS, site
 
 REMEMBER = call("memory", action="list")
 LOOK = call("session_search", query="treasure")
@@ -45,9 +45,9 @@ class Searching:
 
     asked: list[str] = field(default_factory=list)
 
-    async def search(self, query: str, limit: int) -> list[Found]:
+    async def search(self, query: str, limit: int) -> list[SearchResult]:
         self.asked.append(query)
-        return [Found(title=query, url="https://a.example/")][:limit]
+        return [SearchResult(title=query, url="https://a.example/")][:limit]
 
 
 @dataclass
@@ -241,9 +241,9 @@ async def test_an_approved_host_cannot_hand_on_what_it_was_told(tmp_path: Path) 
             tool = fetch_tool(egress, pool, HOSTS)
             try:
                 with pytest.raises(Rejected, match="redirects to another host"):
-                    await tool.run({"url": there.url("/")}, site(private=("memory",)))
+                    await tool.run({"url": there.url("/")}, call_context(private=("memory",)))
                 assert sink.asked == []
-                await tool.run({"url": there.url("/")}, site())
+                await tool.run({"url": there.url("/")}, call_context())
                 assert len(sink.asked) == 1
             finally:
                 await egress.close()
@@ -279,9 +279,9 @@ async def test_a_helper_cannot_send_out_what_its_sender_has_read(open_it: Open, 
 
 
 def test_a_helper_knows_that_its_task_may_tell_private_things() -> None:
-    here = site()
+    here = call_context()
     for private in (False, True):
         sent = errand(DelegatedTask(goal="look"), here.session, here.turn, here.key, 1, later=False, private=private)
-        child = site({"key": sent.conversation, "channel": sent.channel}).session
+        child = call_context({"key": sent.conversation, "channel": sent.channel}).session
         assert delegation.is_private(child) is private
         assert delegation.depth(child) == 1

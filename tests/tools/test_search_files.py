@@ -9,10 +9,10 @@ import pytest
 
 from holdfast.agent.tools.files import Workspace, file_tools
 from holdfast.agent.tools.port import StructTool, Tool
-from holdfast.agent.tools.search import Search, SearchFiles, search_tool
+from holdfast.agent.tools.search import FileSearch, SearchFiles, search_tool
 from holdfast.errors import NotFound, Rejected
 from holdfast.offload.pool import Pool
-from tests.tools.sites import site
+from tests.tools.contexts import call_context
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def tool(root: Path, pool: Pool) -> Tool:
 
 
 async def find(tool: Tool, **args: object) -> list[str]:
-    return (await tool.run(args, site())).splitlines()
+    return (await tool.run(args, call_context())).splitlines()
 
 
 async def test_lines_are_found_with_their_places(tool: Tool) -> None:
@@ -87,7 +87,7 @@ async def test_any_expression_can_be_used(tool: Tool, pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["(", "[a", "*a+b?c"])
 async def test_what_is_no_expression_is_refused(tool: Tool, pattern: str) -> None:
-    with pytest.raises(Rejected, match="no regular expression"):
+    with pytest.raises(Rejected, match="not a regular expression"):
         await find(tool, pattern=pattern)
 
 
@@ -123,7 +123,7 @@ async def test_uploads_are_searched_only_by_a_path_that_says_so(root: Path, tool
         (root / name).write_text("treasure")
     (root / "handed").symlink_to("uploads")
     assert isinstance(tool, StructTool)
-    here = Search(Workspace(root), search_max_s=10)
+    here = FileSearch(Workspace(root), search_max_s=10)
     bill, old = "uploads/bill.txt:1: treasure", "uploads/uploads/old.txt:1: treasure"
     for path, private in {
         "uploads": [bill, old],

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.scripted import Reach, Say, ScriptedAgent
+from holdfast.agent.scripted import CallTool, Say, ScriptedAgent
 from holdfast.agent.toolbox import Toolbox
-from holdfast.agent.tools.port import Site
+from holdfast.agent.tools.port import CallContext
 from holdfast.agent.tools.send_message import PARTS_MAX, send_message_tool
 from holdfast.clock import SystemClock
 from holdfast.core.questions import About
@@ -22,7 +22,7 @@ from holdfast.ports import Assignment, Stage
 from holdfast.store.store import Store
 from tests.engine.players import in_state
 from tests.engine.world import Open, RecordingCarrier, answered, message, opened, running_engine, settled, until
-from tests.tools.sites import site
+from tests.tools.contexts import call_context
 
 SECRET = "open-sesame-42"
 
@@ -34,7 +34,7 @@ def tool(store: Store, carriers: Mapping[str, RecordingCarrier]) -> Any:
 def sending(store: Store, carriers: Mapping[str, RecordingCarrier], **args: object) -> ScriptedAgent:
     toolbox = Toolbox([tool(store, carriers)])
     return ScriptedAgent(
-        [Reach("send_message", args, report=lambda call: f"{call.state}: {call.result}"), Say(".")], toolbox=toolbox
+        [CallTool("send_message", args, report=lambda call: f"{call.state}: {call.result}"), Say(".")], toolbox=toolbox
     )
 
 
@@ -47,7 +47,7 @@ class Twice:
     results: list[str] = field(default_factory=list)
 
     async def run(self, work: Assignment, stage: Stage) -> str:
-        here = Site(session=work.session, turn=work.turn, call_id=CallId("call_1"), rest=stage.rest)
+        here = CallContext(session=work.session, turn=work.turn, call_id=CallId("call_1"), rest=stage.rest)
         self.results += [await self.tool.run(self.args, here) for _ in range(2)]
         return "done"
 
@@ -129,21 +129,21 @@ async def test_a_refusal_names_what_there_is(open_it: Open, args: dict[str, str]
         offered = tool(store, {name: RecordingCarrier() for name in carriers})
         for act in (offered.question, offered.run):
             with pytest.raises(Rejected, match=refusal):
-                await act(args, site())
+                await act(args, call_context())
 
 
 async def test_where_nobody_can_be_asked_no_other_target_is_used(open_it: Open) -> None:
     async with opened(open_it) as store:
         with pytest.raises(Rejected, match="nobody can be asked"):
             await tool(store, {"chat": RecordingCarrier()}).question(
-                {"text": "x", "target": "chat:99"}, site(mode=Mode.SYNCHRONOUS)
+                {"text": "x", "target": "chat:99"}, call_context(mode=Mode.SYNCHRONOUS)
             )
 
 
 async def test_a_text_that_would_be_a_flood_is_refused(open_it: Open) -> None:
     async with opened(open_it) as store:
         with pytest.raises(Rejected, match="shorten it"):
-            await tool(store, {"chat": RecordingCarrier()}).run({"text": "a|" * PARTS_MAX}, site(reply_to="chat:1"))
+            await tool(store, {"chat": RecordingCarrier()}).run({"text": "a|" * PARTS_MAX}, call_context(reply_to="chat:1"))
 
 
 async def test_a_secret_leaves_masked(open_it: Open) -> None:

@@ -10,7 +10,7 @@ from holdfast.agent.scripted import Say, ScriptedAgent
 from holdfast.agent.tools.session_search import session_search_tool, snippet
 from holdfast.errors import Rejected
 from tests.engine.world import Open, answered, opened, running_engine
-from tests.tools.sites import site
+from tests.tools.contexts import call_context
 
 
 async def test_a_search_finds_messages_and_answers_of_the_owner_only(open_it: Open) -> None:
@@ -19,22 +19,22 @@ async def test_a_search_finds_messages_and_answers_of_the_owner_only(open_it: Op
             mine = await answered(engine, store, "apples and pears", conversation="a")
             await answered(engine, store, "apples of others", conversation="b", owner="ann")
         search = session_search_tool(store.passages)
-        text = await search.run({"query": "apples"}, site())
+        text = await search.run({"query": "apples"}, call_context())
         assert text.startswith("2 found, the newest first:")
         assert f"{mine.session_id}, agent: about apples and pears: figs" in text
         assert f"{mine.session_id}, person: apples and pears" in text
         assert "others" not in text
         assert "untrusted" in text
-        assert "(this conversation)" in await search.run({"query": "figs"}, site({"id": mine.session_id}))
-        assert "try fewer" in await search.run({"query": "bananas"}, site())
-        assert (await search.run({"query": "apples", "limit": 1}, site())).startswith("1 found")
+        assert "(this conversation)" in await search.run({"query": "figs"}, call_context({"id": mine.session_id}))
+        assert "try fewer" in await search.run({"query": "bananas"}, call_context())
+        assert (await search.run({"query": "apples", "limit": 1}, call_context())).startswith("1 found")
 
 
 @pytest.mark.parametrize("args", [{}, {"query": ""}, {"query": "a", "limit": 0}, {"query": "a", "limit": 51}])
 async def test_a_search_for_nothing_is_refused(open_it: Open, args: dict[str, Any]) -> None:
     async with opened(open_it) as store:
         with pytest.raises(Rejected):
-            await session_search_tool(store.passages).run(args, site())
+            await session_search_tool(store.passages).run(args, call_context())
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pytest
 from holdfast.agent.tools.web_search import Brave, Searcher, Searxng, searcher, web_search_tool
 from holdfast.config import WebSearchConfig
 from holdfast.errors import ConfigInvalid, Rejected, Unavailable
+from tests.tools.contexts import HOSTS, call_context
 from tests.tools.servers import Asked, Reply, Served, serving
-from tests.tools.sites import HOSTS, site
 
 SEARXNG = {
     "query": "tea",
@@ -36,7 +36,9 @@ async def searched(
     async with serving(reply) as there:
         found = searcher(config(there), {"KEY": "from-the-environment"})
         assert found is not None
-        return await web_search_tool(found, HOSTS, "search.example").run({"query": "tea & cake", **args}, site()), there
+        return await web_search_tool(found, HOSTS, "search.example").run(
+            {"query": "tea & cake", **args}, call_context()
+        ), there
 
 
 def searxng(there: Served) -> WebSearchConfig:
@@ -78,7 +80,7 @@ async def test_nothing_found_is_said_plainly() -> None:
         (Reply(b"<html>", status="200 OK"), Rejected),
         (Reply(b"", status="429 Too Many Requests"), Unavailable),
         (Reply(b"", status="503 Service Unavailable"), Unavailable),
-        (Reply(b"", status="302 Found", headers={"Location": "http://127.0.0.1:1/"}), Rejected),
+        (Reply(b"", status="302 SearchResult", headers={"Location": "http://127.0.0.1:1/"}), Rejected),
     ],
 )
 @pytest.mark.parametrize("config", [searxng, brave])
@@ -119,16 +121,16 @@ async def test_a_plugin_searches_under_its_own_name(tmp_path: Path, monkeypatch:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: looker\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[holdfast.search]\nlooker = looker_plugin:Looker\n")
     (tmp_path / "looker_plugin.py").write_text(
-        "from holdfast.agent.tools.web_search import Found\n"
+        "from holdfast.agent.tools.web_search import SearchResult\n"
         "class Looker:\n"
         "    def __init__(self, config):\n"
         "        self.url = config.url\n"
         "    async def search(self, query, limit):\n"
-        "        return [Found(title=query, url=self.url)] * 9\n"
+        "        return [SearchResult(title=query, url=self.url)] * 9\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     found = searcher(WebSearchConfig(provider="looker", url="https://l.example/"))
     assert found is not None
-    text = await web_search_tool(found, HOSTS, "search.example").run({"query": "tea", "limit": 3}, site())
+    text = await web_search_tool(found, HOSTS, "search.example").run({"query": "tea", "limit": 3}, call_context())
     assert text.startswith("3 results:")
     assert "1. tea\n   https://l.example/" in text

@@ -16,7 +16,7 @@ import pytest
 from holdfast.agent.demonstration import COUNT_MAX, REPEATING_MAX_MS, SLOW_WORD_MS, WAIT_MAX_S, WORD_MS, demonstration
 from holdfast.agent.toolbox import Toolbox
 from holdfast.agent.tools.memory import MemoryArgs
-from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.core import effects
 from holdfast.core.effects import Call, Effect
 from holdfast.core.questions import Question
@@ -371,7 +371,7 @@ async def test_it_reaches_for_the_tools_of_the_gateway_as_a_model_would() -> Non
     """A tool that is there is used with what was said; one that is not fails visibly, and the rest is still done."""
     reached: list[tuple[str, bool]] = []
 
-    async def terminal(args: TerminalArgs, _site: Site) -> str:
+    async def terminal(args: TerminalArgs, _site: CallContext) -> str:
         reached.append((args.command, args.background))
         return "a.txt"
 
@@ -397,7 +397,7 @@ async def test_it_reaches_for_the_tools_of_the_gateway_as_a_model_would() -> Non
     ],
 )
 async def test_it_says_what_is_remembered_when_it_is_asked(listed: str, said: str) -> None:
-    async def memory(args: MemoryArgs, _site: Site) -> str:
+    async def memory(args: MemoryArgs, _site: CallContext) -> str:
         return listed if args.action == "list" else ""
 
     tool = StructTool(name="memory", description="", args=MemoryArgs, effect=Effect.KEYED, action=memory)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.agent.scripted import Ask, Fail, FunctionTool, Line, Pause, Reach, Say, ScriptedAgent, Think, Use
+from holdfast.agent.scripted import Ask, CallTool, Fail, FunctionTool, Line, Pause, Say, ScriptedAgent, Think, UseTool
 from holdfast.agent.toolbox import Toolbox
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.effects import Call, CallState, Effect
@@ -123,7 +123,7 @@ def _script(work: Assignment, tools: _Tools) -> list[Line]:
     repeating_ms = min(word_ms, REPEATING_MAX_MS / (message.count(" ") + 1))
     lines: list[Line] = [
         Think(_first(work, Role.REASONING) or _thought(work)),
-        Use(COUNTER, {"text": message}),
+        UseTool(COUNTER, {"text": message}),
         *_streamed(f"I am Holdfast's demonstration agent, not a model. You wrote: “{message}”.", repeating_ms),
     ]
     for request in requests:
@@ -154,20 +154,20 @@ def _perform(request: re.Match[str], tools: _Tools, word_ms: float) -> Sequence[
             seconds = min(float(said), WAIT_MAX_S)
             longest = ", which is as long as I ever wait" if float(said) > WAIT_MAX_S else ""
             unit = "second" if seconds == 1 else "seconds"
-            return [Use(tools.wait, {"seconds": seconds}, _reporting(f"I waited {seconds:g} {unit}{longest}."))]
+            return [UseTool(tools.wait, {"seconds": seconds}, _reporting(f"I waited {seconds:g} {unit}{longest}."))]
         case "note":
-            return [Use(tools.keep_note, {"text": said}, _reporting("I kept your note."))]
+            return [UseTool(tools.keep_note, {"text": said}, _reporting("I kept your note."))]
         case "ask":
             return [Ask(said, lambda answer: f" You answered: “{answer}”.")]
         case "run":
-            return [Reach("terminal", {"command": said}, _printed)]
+            return [CallTool("terminal", {"command": said}, _printed)]
         case "background":
             args = {"command": said, "background": True, "notify_on_complete": True}
-            return [Reach("terminal", args, _reporting("It runs in the background, and you will hear when it ends."))]
+            return [CallTool("terminal", args, _reporting("It runs in the background, and you will hear when it ends."))]
         case "delegate":
-            return [Reach("delegate_task", {"goal": said}, _reporting("A helper did it, in a session of its own."))]
+            return [CallTool("delegate_task", {"goal": said}, _reporting("A helper did it, in a session of its own."))]
         case "remember":
-            return [Reach("memory", {"action": "list"}, _remembered)]
+            return [CallTool("memory", {"action": "list"}, _remembered)]
         case _:
             return [Fail("you asked me to fail, and so I did")]
 

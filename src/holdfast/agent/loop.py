@@ -30,7 +30,7 @@ from holdfast.agent.models.port import (
     UserMessage,
 )
 from holdfast.agent.prompt import Prompt
-from holdfast.agent.toolbox import Refused, Toolbox
+from holdfast.agent.toolbox import RefusedCall, Toolbox
 from holdfast.agent.tools.port import Tool
 from holdfast.clock import Clock
 from holdfast.config import AgentConfig, BudgetConfig
@@ -222,7 +222,7 @@ class _Answer:
 
     async def _again(self, call: Call) -> Use:
         if MASK in call.args:
-            return Use(tool=Refused(call.name, NOT_STORED), call_id=call.id)
+            return Use(tool=RefusedCall(call.name, NOT_STORED), call_id=call.id)
         return await toolbox.prepare(self._tools, call.name, call.args, call.id, self._work, self._stage)
 
     async def _ask(self) -> StopReason:
@@ -319,11 +319,11 @@ class _Answer:
     async def _use(self, nth: int, call: ToolCall, step: int) -> Use:
         call_id = steps.call_id(step, nth)
         if nth > CALLS_PER_STEP_MAX:
-            return Use(tool=Refused(call.name, TOO_MANY), call_id=call_id)
+            return Use(tool=RefusedCall(call.name, TOO_MANY), call_id=call_id)
         return await toolbox.prepare(self._tools, call.name, call.args, call_id, self._work, self._stage)
 
     def _count_refused(self, uses: Sequence[Use]) -> None:
-        refused = [use.tool for use in uses if isinstance(use.tool, Refused)]
+        refused = [use.tool for use in uses if isinstance(use.tool, RefusedCall)]
         self._refused_steps = self._refused_steps + 1 if len(refused) == len(uses) else 0
         if self._refused_steps >= REFUSED_STEPS_MAX:
             times, last = REFUSED_STEPS_MAX, refused[-1]

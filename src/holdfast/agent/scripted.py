@@ -35,7 +35,7 @@ class Think:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class UseTool:
     """Run a tool, and say what `report` makes of its end."""
 
     tool: Tool
@@ -44,7 +44,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class CallTool:
     """Use one of the gateway's own tools by its name, as a model would, and say what `report` makes of its end."""
 
     name: str
@@ -74,7 +74,7 @@ class Fail:
     text: str
 
 
-Line = Say | Think | Use | Reach | Ask | Pause | Fail
+Line = Say | Think | UseTool | CallTool | Ask | Pause | Fail
 Script = Callable[[Assignment], Sequence[Line]]
 
 
@@ -124,11 +124,11 @@ class ScriptedAgent:
                 await voice.say(text)
             case Think(text):
                 await voice.think(text)
-            case Use(tool, args, report):
+            case UseTool(tool, args, report):
                 call = await stage.use(tool, CallId(f"call_{number}"), args)
                 if report:
                     await voice.say(report(call))
-            case Reach(name, args, report):
+            case CallTool(name, args, report):
                 tools = await self._toolbox.offered(work)
                 use = await prepare(tools, name, args, CallId(f"call_{number}"), work, stage)
                 (call,) = await stage.use_all([use])

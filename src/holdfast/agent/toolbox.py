@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.agent.models.port import ToolSpec
 from holdfast.agent.privacy import private_reads
-from holdfast.agent.tools.port import Site, Tool, ToolSource
+from holdfast.agent.tools.port import CallContext, Tool, ToolSource
 from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
 from holdfast.core.sessions import Session
@@ -38,7 +38,7 @@ class BoundTool:
     """A tool in the hands of one call."""
 
     tool: Tool
-    site: Site
+    context: CallContext
     max_s: float = CALL_MAX_S
 
     @property
@@ -49,10 +49,10 @@ class BoundTool:
     def effect(self) -> Effect:
         return self.tool.effect
 
-    async def run(self, args: Mapping[str, object], key: str) -> str:  # noqa: ARG002 - The site holds the same key.
+    async def run(self, args: Mapping[str, object], key: str) -> str:  # noqa: ARG002 - The context holds the same key.
         try:
             async with asyncio.timeout(self.max_s):
-                return shortened(await self.tool.run(args, self.site))
+                return shortened(await self.tool.run(args, self.context))
         except TimeoutError:
             over = f"{self.name} did not end within {self.max_s:g} s"
             if self.effect is Effect.EFFECTFUL:
@@ -126,7 +126,7 @@ async def prepare(
     A call that cannot be made, for its name, its arguments or the rules, is one that fails with the reason, so that the
     model reads it and the person sees it.
     """
-    site = Site(
+    context = CallContext(
         session=work.session,
         turn=work.turn,
         call_id=call_id,
@@ -139,16 +139,16 @@ async def prepare(
     question: Question | None = None
     try:
         tool, parsed = _named(tools, name), _parsed(args)
-        question = await tool.question(parsed, site)
+        question = await tool.question(parsed, context)
     except Rejected as error:
-        return Use(tool=Refused(name, str(error)), call_id=call_id, args=parsed)
+        return Use(tool=RefusedCall(name, str(error)), call_id=call_id, args=parsed)
     if question is not None:
-        site = replace(site, approved=question.fingerprint)
-    return Use(tool=BoundTool(tool=tool, site=site), call_id=call_id, args=parsed, question=question)
+        context = replace(context, approved=question.fingerprint)
+    return Use(tool=BoundTool(tool=tool, context=context), call_id=call_id, args=parsed, question=question)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedCall:
     """A call that is not made."""
 
     name: str

@@ -22,8 +22,8 @@ from holdfast.agent.processes.background import BackgroundProcesses
 from holdfast.agent.processes.control import Control
 from holdfast.agent.processes.monitor import ProcessMonitor
 from holdfast.agent.prompt import Prompt, names_file
+from holdfast.agent.second_opinion import CommandJudge
 from holdfast.agent.skills import Skills
-from holdfast.agent.smart import SmartJudge
 from holdfast.agent.toolbox import Toolbox
 from holdfast.agent.tools import delegate
 from holdfast.agent.tools.ask_user import ask_user_tool
@@ -31,13 +31,13 @@ from holdfast.agent.tools.fetch import fetch_tool
 from holdfast.agent.tools.files import Workspace, file_tools
 from holdfast.agent.tools.hosts import Hosts
 from holdfast.agent.tools.memory import memory_tool
-from holdfast.agent.tools.port import Site, Tool
+from holdfast.agent.tools.port import CallContext, Tool
 from holdfast.agent.tools.process import ProcessTool
 from holdfast.agent.tools.schedule import schedule_tool
 from holdfast.agent.tools.send_message import send_message_tool
 from holdfast.agent.tools.session_search import session_search_tool
 from holdfast.agent.tools.skills import skill_tool
-from holdfast.agent.tools.terminal import Smart, Terminal, unsure
+from holdfast.agent.tools.terminal import SecondOpinion, Terminal, always_ask
 from holdfast.agent.tools.todo import todo_tool
 from holdfast.agent.tools.web_search import search_host, searcher, web_search_tool
 from holdfast.agent.uploads import WorkspaceUploads
@@ -225,7 +225,7 @@ def _tools(
 ) -> Sequence[Tool]:
     config, store, clock, redaction = builder.config.tools, resources.store, resources.clock, builder.redaction
     workspace, sandbox = place.workspace, place.sandbox
-    smart = _second_opinion(SmartJudge(model), store.turns, workspace.root) if model else unsure
+    second_opinion = _second_opinion(CommandJudge(model), store.turns, workspace.root) if model else always_ask
     try:
         hosts = Hosts(store.questions.is_granted, clock, config.terminal.hosts)
         # A host that the operator lets the agent fetch from is no new host either.
@@ -239,7 +239,7 @@ def _tools(
         sandbox,
         place.environment,
         hosts,
-        smart=smart,
+        second_opinion=second_opinion,
         network=place.network,
         clock=clock,
     )
@@ -280,10 +280,10 @@ def _with_plugins(own: Sequence[Tool], others: Sequence[Tool]) -> list[Tool]:
     return [*own, *(each for each in others if each.name not in names)]
 
 
-def _second_opinion(judge: SmartJudge, turns: TurnStore, workspace: Path) -> Smart:
-    async def allows(command: str, reasons: Sequence[str], hosts: Sequence[str], site: Site) -> bool:
-        asked = await turns.asked(site.turn.id)
-        return await judge.allows(command, reasons, asked=asked, workdir=str(workspace), hosts=hosts, spend=site.spend)
+def _second_opinion(judge: CommandJudge, turns: TurnStore, workspace: Path) -> SecondOpinion:
+    async def allows(command: str, reasons: Sequence[str], hosts: Sequence[str], context: CallContext) -> bool:
+        asked = await turns.asked(context.turn.id)
+        return await judge.allows(command, reasons, asked=asked, workdir=str(workspace), hosts=hosts, spend=context.spend)
 
     return allows
 

@@ -15,7 +15,7 @@ from holdfast.cli.bar import bar
 from holdfast.cli.frame import EXIT_FAILED, console, json_option, print_json, say
 
 if TYPE_CHECKING:
-    from holdfast.drill.verdict import Verdict
+    from holdfast.drill.verdict import DrillResult
 
 
 @click.command()
@@ -45,7 +45,7 @@ def drill(kills: int, seed: int | None, url: str, as_json: bool) -> None:
         sys.exit(EXIT_FAILED)
 
 
-def _print(verdict: Verdict, seed: int) -> None:
+def _print(verdict: DrillResult, seed: int) -> None:
     console.print(f"{verdict.kills} ends: {verdict.sigkills} by SIGKILL, {verdict.sigterms} by SIGTERM (seed {seed})")
     console.print(f"  {verdict.accepted} messages acknowledged")
     console.print(f"  {verdict.completed} answered in full, {verdict.continued} of them across at least one such end")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import uvloop
 
-from holdfast.agent.scripted import FunctionTool, Line, Pause, Say, ScriptedAgent, Think, Use
+from holdfast.agent.scripted import FunctionTool, Line, Pause, Say, ScriptedAgent, Think, UseTool
 from holdfast.config import Config, GatewayConfig
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Effect
@@ -107,7 +107,7 @@ def _script(ledger: Ledger, seed: int) -> ScriptedAgent:
         for number, word in enumerate(words):
             lines += [Say(word), Pause(chance.uniform(0, 12))]
             if number == 2:
-                lines.append(Use(tool, {"nonce": nonce}))
+                lines.append(UseTool(tool, {"nonce": nonce}))
         return lines
 
     return ScriptedAgent(script)

@@ -72,7 +72,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class DrillResult:
     """What a drill found; no violations is the proof.
 
     `kills` is how often the gateway was ended, either way.  `drained` turns were cut by a stop that gave them too little
@@ -99,7 +99,7 @@ class Verdict:
     violations: list[str]
 
 
-def drill(home: Path, url: str, kills: int, seed: int, progress: Callable[[int], None]) -> Verdict:
+def drill(home: Path, url: str, kills: int, seed: int, progress: Callable[[int], None]) -> DrillResult:
     """End a scratch gateway `kills` times at random moments, let it recover, and check every promise."""
     chance = random.Random(seed)  # noqa: S311 - Variety, not a secret.
     seen = Seen()
@@ -153,7 +153,7 @@ def _settle(home: Path, url: str, life: int, seen: Seen) -> None:
             raise StoreBroken(f"the scratch gateway failed while it settled; see {home / 'life.log'}")
 
 
-async def _judge(home: Path, url: str, kills: int, seen: Seen) -> Verdict:
+async def _judge(home: Path, url: str, kills: int, seen: Seen) -> DrillResult:
     store = await open_store(url, home)
     try:
         turns = {nonce: await _turn(store, turn_id) for nonce, turn_id in seen.accepted.items()}
@@ -172,7 +172,7 @@ async def _judge(home: Path, url: str, kills: int, seen: Seen) -> Verdict:
         world, world_violations = await _judge_world(ledger, store, found)
         commits = [Commit.read(words) for words in ledger if words[0] == COMMITTED]
         segments = {commit.segment_id for commit in commits}
-        return Verdict(
+        return DrillResult(
             kills=kills,
             sigkills=seen.ends[signal.SIGKILL],
             sigterms=seen.ends[signal.SIGTERM],

@@ -28,6 +28,7 @@ import httpx2
 
 from holdfast.egress import PORT_MAX, Guard, Resolver, literal, system_resolver
 from holdfast.errors import Rejected, Unavailable
+from holdfast.sandbox.policy import HOST, HOST_MAX_CHARS
 
 # The folder in the home that holds one socket per command.
 FOLDER = "proxy"
@@ -44,9 +45,7 @@ PATH_MAX_BYTES = 107
 
 _T = TypeVar("_T")
 _METHOD = re.compile(rb"[A-Z][A-Z-]{0,31}")
-# The same pattern as in `core/consent.py`, as a test checks: the proxy accepts only names that a person can be asked about.
-_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
-_HOST_MAX_CHARS = 253
+
 _HEADER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}:[^\x00\r\n]*")
 _TARGET = re.compile(rb"http://([^/?#@\s\x00-\x1f\x7f-\xff]{1,300})(/[^\s\x00-\x1f]*|\?[^\s\x00-\x1f]*)?", re.IGNORECASE)
 # Headers between the client and this proxy, which are not forwarded.
@@ -146,7 +145,7 @@ def _place(text: str, default: int | None) -> tuple[str, int]:
         if not divider and default is not None:
             name, port = port, str(default)
         host = name.rstrip(".")
-        if len(host) > _HOST_MAX_CHARS or not _HOST.fullmatch(host):
+        if len(host) > HOST_MAX_CHARS or not HOST.fullmatch(host):
             raise Rejected(f"{text!r} names no host")
     if not (port.isascii() and port.isdecimal()) or len(port) > 5 or not 0 < int(port) <= PORT_MAX:
         raise Rejected(f"{text!r} names no port")

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from holdfast.agent.tools.port import Site
+from holdfast.agent.tools.port import CallContext
 from holdfast.clock import Clock
 from holdfast.core.effects import Effect
 from holdfast.core.questions import APPROVAL_CHOICES, About, Question, fingerprint
@@ -43,19 +43,19 @@ class McpTool:
     # It is not known what a server does with untrusted input.
     harmless: bool = False
 
-    async def question(self, args: Mapping[str, object], site: Site) -> Question | None:
+    async def question(self, args: Mapping[str, object], context: CallContext) -> Question | None:
         if len(shown := msgspec.json.encode(args)) > ARGS_MAX_CHARS:
             raise Rejected(f"the arguments of {self.name} are {len(shown)} bytes of JSON; {ARGS_MAX_CHARS} is the most")
         if not self.asks or self.effect is Effect.PURE:
             return None
-        if site.turn.mode is Mode.SYNCHRONOUS:
+        if context.turn.mode is Mode.SYNCHRONOUS:
             raise Rejected(
                 f"{self.name} needs the approval of a person, who cannot be asked in this conversation; do without it, "
                 f'or tell the operator to set approval = "allow" for the MCP server {self.server}'
             )
         bound = fingerprint(server=self.server, tool=self.tool, arguments=args)
         return Question(
-            id=f"approve:{site.call_id}:{bound[:_FINGERPRINT_CHARS]}",
+            id=f"approve:{context.call_id}:{bound[:_FINGERPRINT_CHARS]}",
             text=f"May the tool {self.tool} of the MCP server {self.server} be run?",
             about=About.APPROVAL,
             choices=APPROVAL_CHOICES,
@@ -64,5 +64,5 @@ class McpTool:
             detail={"server": self.server, "tool": self.tool, "arguments": args},
         )
 
-    async def run(self, args: Mapping[str, object], site: Site) -> str:  # noqa: ARG002 - The shape of a tool.
+    async def run(self, args: Mapping[str, object], context: CallContext) -> str:  # noqa: ARG002 - The shape of a tool.
         return await self.caller.call(self.tool, args, self.effect)

@@ -1,4 +1,4 @@
-"""Ask the person: the turn is put away until they answer, and their answer is the result."""
+"""The `ask_user` tool: the turn is parked until the person answers, and the answer is the result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.core.effects import Effect
 from holdfast.core.questions import About, Question
 from holdfast.core.turns import Mode
@@ -43,22 +43,22 @@ def ask_user_tool() -> StructTool[AskUserArgs]:
     )
 
 
-def is_answerable(site: Site) -> bool:
-    """Return whether somebody is there to answer after this turn has been put away."""
-    turn = site.turn
-    if turn.mode is Mode.SYNCHRONOUS or site.session.one_shot:
+def is_answerable(context: CallContext) -> bool:
+    """Return whether a person can answer after this turn has been parked."""
+    turn = context.turn
+    if turn.mode is Mode.SYNCHRONOUS or context.session.one_shot:
         return False
     return turn.mode is Mode.CONVERSATION or turn.delivers_later
 
 
-async def _question(args: AskUserArgs, site: Site) -> Question:
-    if not is_answerable(site):
+async def _question(args: AskUserArgs, context: CallContext) -> Question:
+    if not is_answerable(context):
         raise Rejected(
             "nobody can answer here: this turn has no conversation behind it; decide by yourself, and say in your answer "
             "what you assumed"
         )
-    return Question(id=f"ask:{site.call_id}", text=args.question, about=About.ANSWER, choices=tuple(args.choices))
+    return Question(id=f"ask:{context.call_id}", text=args.question, about=About.ANSWER, choices=tuple(args.choices))
 
 
-async def _unanswered(_args: AskUserArgs, _site: Site) -> str:
+async def _unanswered(_args: AskUserArgs, _context: CallContext) -> str:
     raise Rejected("nobody answered; decide by yourself, and say in your answer what you assumed")

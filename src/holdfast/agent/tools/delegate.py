@@ -1,4 +1,4 @@
-"""Delegate: tasks are handed to sessions of their own, which work side by side and outlive a crash of whoever waits."""
+"""The `delegate_task` tool: tasks run in parallel child sessions, and survive a crash of the turn that waits for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from holdfast.agent.toolbox import shortened
-from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.config import DelegateConfig
 from holdfast.core.delegation import DelegatedTask, depth, errand, told
 from holdfast.core.effects import Effect
@@ -28,9 +28,9 @@ NAME = "delegate_task"
 GOAL_MAX_CHARS = 4_000
 CONTEXT_MAX_CHARS = 20_000
 ANSWERS_MAX_CHARS = 45_000
-# A hint that a child has ended may be lost, so whoever waits also looks by itself.
+# A hint that a child has ended may be lost, so the children are also polled this often.
 LOOK_S = 2.0
-# Before the call itself would be given up, so that what is known can still be told.
+# Shorter than the timeout of the call, so that the known answers can still be returned.
 WAIT_MAX_S = 3_300.0
 WAITS = "A helper (session {session}) waits for your word. {text}\n\nTo answer: `holdfast approvals list`."
 NOTE = (
@@ -61,7 +61,7 @@ class DelegateArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def may_delegate(config: DelegateConfig) -> Callable[[Session], bool]:
-    """Return which sessions may hand tasks on: those that a task has not gone through too many hands to reach."""
+    """Return the condition under which a session may delegate: its depth of delegation is below the limit."""
     return lambda session: depth(session) < config.depth_max
 
 
@@ -72,7 +72,7 @@ def delegate_tool(
     look_s: float = LOOK_S,
     wait_max_s: float = WAIT_MAX_S,
 ) -> StructTool[DelegateArgs]:
-    """Return the tool that hands tasks on through the one way in."""
+    """Return the tool.  It creates child sessions by accepting messages, as a channel does."""
     delegation = _Delegation(store, accept, config, look_s, wait_max_s)
     return StructTool(
         name=NAME,
@@ -88,7 +88,7 @@ def delegate_tool(
 
 
 class _Delegation:
-    """One gateway's helpers."""
+    """Starts child sessions and collects their answers."""
 
     def __init__(
         self,
@@ -103,53 +103,53 @@ class _Delegation:
         self._config = config
         self._look_s = look_s
         self._wait_max_s = wait_max_s
-        # Calls of one turn run side by side, and together must not have too many children.
+        # Parallel calls of one turn count their children one at a time, so that together they keep the limit.
         self._counting = asyncio.Lock()
 
-    async def run(self, args: DelegateArgs, site: Site) -> str:
-        if not may_delegate(self._config)(site.session):
+    async def run(self, args: DelegateArgs, context: CallContext) -> str:
+        if not may_delegate(self._config)(context.session):
             raise Rejected("this task was handed on often enough; do it yourself")
         tasks = _tasks(args)
-        later = args.background and site.delivers_later
-        receipts = await self._send(await self._errands(tasks, site, later=later), site)
+        later = args.background and context.delivers_later
+        receipts = await self._send(await self._errands(tasks, context, later=later), context)
         if later:
             return _handles(tasks, receipts)
-        # Being cancelled here means that the gateway stops, or that the turn was cancelled, and its children with it.
-        async with site.rest():
-            children = await self._settled(receipts, site)
+        # A cancellation here means that the gateway stops, or that the turn was cancelled with its children.
+        async with context.rest():
+            children = await self._settled(receipts, context)
         answers = await self._report(tasks, receipts, children)
         return f"{NOTE}\n\n{answers}" if args.background else answers
 
-    async def _errands(self, tasks: Sequence[DelegatedTask], site: Site, *, later: bool) -> list[Inbound]:
+    async def _errands(self, tasks: Sequence[DelegatedTask], context: CallContext, *, later: bool) -> list[Inbound]:
         """Return the messages that make the children.
 
         What an attempt knows of private reading may differ from what an earlier one knew; its children are found anyway.
         """
         knows, other = (
             [
-                errand(task, site.session, site.turn, site.key, number, later=later, private=private)
+                errand(task, context.session, context.turn, context.key, number, later=later, private=private)
                 for number, task in enumerate(tasks, 1)
             ]
-            for private in (bool(site.private), not site.private)
+            for private in (bool(context.private), not context.private)
         )
         return other if await self._is_known(other[0]) else knows
 
     async def _is_known(self, sent: Inbound) -> bool:
         return bool(await self._patiently(lambda: self._store.sessions.of_key(sent.owner, sent.conversation, limit=1)))
 
-    async def _send(self, errands: Sequence[Inbound], site: Site) -> list[Receipt]:
+    async def _send(self, errands: Sequence[Inbound], context: CallContext) -> list[Receipt]:
         """Accept every child; one that an earlier attempt of the same call had accepted is found again."""
         async with self._counting:
             most = self._config.children_max
             if not await self._is_known(errands[0]):
-                others = len(await self._patiently(lambda: self._store.turns.at_work_for(site.turn.id)))
+                others = len(await self._patiently(lambda: self._store.turns.at_work_for(context.turn.id)))
                 if len(errands) + others > most:
                     at_work = f" and {others} are at work for you already" if others else ""
                     raise Rejected(f"{len(errands)} tasks are too many: {most} at once are allowed{at_work}")
             return [await self._patiently(lambda each=each: self._accept(each)) for each in errands]
 
-    async def _settled(self, receipts: Sequence[Receipt], site: Site) -> list[Turn | None]:
-        """Return the children once all are at rest, or as they are when time is up; None for one that was deleted."""
+    async def _settled(self, receipts: Sequence[Receipt], context: CallContext) -> list[Turn | None]:
+        """Return the children once all have settled or the time is up; None for a deleted one."""
         told_of: set[str] = set()
         changed = asyncio.Event()
         topics = {f"session:{receipt.session_id}" for receipt in receipts}
@@ -160,7 +160,7 @@ class _Delegation:
                     changed.clear()
                     if _are_settled(found := await self._patiently(lambda: self._look(receipts))):
                         return found
-                    await self._speak_up(found, site, told_of)
+                    await self._speak_up(found, context, told_of)
                     try:
                         async with asyncio.timeout(self._look_s):
                             await changed.wait()
@@ -171,15 +171,15 @@ class _Delegation:
         finally:
             deaf()
 
-    async def _speak_up(self, children: Sequence[Turn | None], site: Site, told_of: set[str]) -> None:
-        """Say once where this is read what a child waits for: nobody reads along in its own session."""
+    async def _speak_up(self, children: Sequence[Turn | None], context: CallContext, told_of: set[str]) -> None:
+        """Tell the person once what a child asks: its own session has no reader."""
         for child in children:
             if child is None or child.state is not TurnState.WAITING:
                 continue
             for asked in await self._patiently(lambda child=child: self._store.questions.of_turn(child.id)):
                 if asked.answered_at is None and f"{child.id}:{asked.question.id}" not in told_of:
                     told_of.add(f"{child.id}:{asked.question.id}")
-                    await site.note(WAITS.format(session=child.session_id, text=asked.question.text))
+                    await context.note(WAITS.format(session=child.session_id, text=asked.question.text))
 
     async def _look(self, receipts: Sequence[Receipt]) -> list[Turn | None]:
         found: list[Turn | None] = []
@@ -208,7 +208,7 @@ class _Delegation:
         return told(child, await self._patiently(lambda: self._store.journal.read_turn(child.id)))
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Ask until the store answers: children that nobody reads would be worse than a late answer."""
+        """Retry until the store is available: giving up would leave the children without a reader."""
         while True:
             try:
                 return await ask()

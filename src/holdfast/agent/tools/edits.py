@@ -1,4 +1,4 @@
-"""Edits: what a replacement changed, as a diff that takes time in proportion to the text."""
+"""The diff of a replacement in a file, computed in linear time."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 LINES_MAX = 200
 CONTEXT = 2
-# Lines that are compared one by one, which takes up to the cube of their number.  More are shown as replaced as a whole.
+# At most this many lines are compared one by one, which takes cubic time.  More are shown as replaced as a whole.
 COMPARED_MAX = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Replacement:
     """The replacement of every `old` by `new` in a text; `name` is that of the file."""
 
     text: str
@@ -24,15 +24,15 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """Whole lines that were replaced: where they begin and end in the text, and what stands there now."""
+    """Replaced lines: their range in the text, and their new content."""
 
     start: int
     stop: int
     after: str
 
 
-def difference(edit: Edit) -> str:
-    """Return the difference that an edit makes, up to so many lines of it."""
+def difference(edit: Replacement) -> str:
+    """Return the diff of a replacement, up to `LINES_MAX` lines."""
     shown = [f"--- {edit.name}", f"+++ {edit.name}"]
     line, shift, counted = 1, 0, 0
     for change in _changes(edit):
@@ -47,8 +47,8 @@ def difference(edit: Edit) -> str:
     return "\n".join(shown)
 
 
-def _changes(edit: Edit) -> Iterator[_Change]:
-    """Yield what was replaced; replacements whose context would overlap are one change, unless that grows too long."""
+def _changes(edit: Replacement) -> Iterator[_Change]:
+    """Yield the changes; replacements with overlapping context form one change, unless it grows too long."""
     text, old = edit.text, edit.old
     at = text.find(old)
     while at >= 0:
@@ -75,7 +75,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _lines(text: str) -> list[str]:
-    """Split at line feeds alone, as lines are counted here."""
+    """Split at line feeds only, as line numbers are counted here."""
     lines = text.split("\n")
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
 

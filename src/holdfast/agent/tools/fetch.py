@@ -1,4 +1,4 @@
-"""Fetch: one page or file from the web, as text that is marked as somebody else's."""
+"""The `fetch` tool: one page or file from the web, as text that is marked as untrusted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.agent.tools.hosts import Hosts, named
 from holdfast.agent.tools.pages import Download, Text, read_download
-from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.agent.tools.untrusted import fence
 from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
@@ -21,7 +21,7 @@ CHARS_DEFAULT = 20_000
 CHARS_MAX = 45_000
 BYTES_MAX = 2 * 1024 * 1024
 READ_MAX_S = 5.0
-# A longer content type is no content type, and would take long to parse.
+# The header is cut here, because a long one would take long to parse.
 KIND_MAX_CHARS = 500
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
@@ -43,26 +43,26 @@ class FetchArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def fetch_tool(egress: Egress, pool: Pool, hosts: Hosts, read_max_s: float = READ_MAX_S) -> StructTool[FetchArgs]:
-    """Return the tool that fetches through a guarded way out."""
+    """Return the tool, which sends its requests through a guarded egress."""
 
-    async def ask(args: FetchArgs, site: Site) -> Question | None:
-        return await hosts.ask_after_reading(named(host_of(args.url)), f"May I fetch this?\n\n    {args.url}", site)
+    async def ask(args: FetchArgs, context: CallContext) -> Question | None:
+        return await hosts.ask_after_reading(named(host_of(args.url)), f"May I fetch this?\n\n    {args.url}", context)
 
-    async def read(download: Download, site: Site) -> Text:
+    async def read(download: Download, context: CallContext) -> Text:
         try:
-            return await pool.run(read_download, download, read_max_s, user=site.session.id)
+            return await pool.run(read_download, download, read_max_s, user=context.session.id)
         except TimeoutError:
             raise Rejected(f"reading {download.url} took longer than {read_max_s:g} s; try another page") from None
 
-    async def fetch(args: FetchArgs, site: Site) -> str:
-        # A host that was approved could hand on what it was told to one that was not.
-        answer = await egress.request(args.method, args.url, bytes_max=BYTES_MAX, same_host=bool(site.private))
+    async def fetch(args: FetchArgs, context: CallContext) -> str:
+        # After private reading, an approved host may not redirect to one that is not approved.
+        answer = await egress.request(args.method, args.url, bytes_max=BYTES_MAX, same_host=bool(context.private))
         head = _head(args.method, answer)
         if args.method == "HEAD":
             return f"{head}\n{fence(_headers(answer), answer.url)}"
         if not answer.body:
             return f"{head}\nThe answer is empty."
-        text = await read(_download(answer, args.max_chars), site)
+        text = await read(_download(answer, args.max_chars), context)
         left = text.chars - len(text.beginning)
         more = f"\n{left:,} more characters were left out; ask for more with max_chars (up to {CHARS_MAX:,})."
         return f"{head}\n{fence(text.beginning, answer.url)}{more if left else ''}"

@@ -1,4 +1,4 @@
-"""Files of the workspace: read, written and edited, and never anything outside of it."""
+"""The tools that read, write and edit files of the workspace, and no files outside it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Annotated
 
 import msgspec
 
-from holdfast.agent.tools.edits import Edit, difference
-from holdfast.agent.tools.port import Site, StructTool, Tool
+from holdfast.agent.tools.edits import Replacement, difference
+from holdfast.agent.tools.port import CallContext, StructTool, Tool
 from holdfast.agent.tools.search import search_tool
-from holdfast.agent.tools.workspace import Workspace, in_thread, is_binary, named
+from holdfast.agent.tools.workspace import Workspace, in_thread, is_binary, translating_errors
 from holdfast.core.effects import Effect
 from holdfast.errors import Rejected
 from holdfast.offload.function import offloadable
@@ -22,7 +22,7 @@ from holdfast.offload.pool import Pool
 
 __all__ = ["Workspace", "file_tools"]
 
-# What is larger is no text that a model should read in one piece.
+# A model does not read a larger file in one piece.
 FILE_MAX_BYTES = 10_000_000
 READ_LINES_MAX = 2_000
 READ_MAX_CHARS = 40_000
@@ -30,7 +30,7 @@ READ_MAX_S = 10.0
 LINE_MAX_CHARS = 2_000
 WRITE_MAX_BYTES = 5_000_000
 NEAR_MAX = 3
-# So much of a file is compared with a text that was not found in it.
+# The limits of a search for lines that are similar to a text that was not found.
 NEAR_MAX_LINES = 5_000
 NEAR_MAX_CHARS = 200
 NEAR_MIN = 0.5
@@ -89,7 +89,7 @@ def file_tools(workspace: Workspace, pool: Pool) -> list[Tool]:
             description="Replace a piece of text in a file of the workspace. The text must stand there exactly once, "
             "unless replace_all is set. Read the file first.",
             args=EditFile,
-            # Done twice, it might find in its own result what it looks for.
+            # A repeated edit could match its own result.
             effect=Effect.EFFECTFUL,
             action=files.edit,
             reads_private=False,
@@ -99,23 +99,23 @@ def file_tools(workspace: Workspace, pool: Pool) -> list[Tool]:
 
 
 class Files:
-    """What can be done with files, off the loop."""
+    """Works on files outside the event loop."""
 
     def __init__(self, workspace: Workspace, pool: Pool) -> None:
         self._workspace = workspace
         self._pool = pool
 
-    async def read(self, args: ReadFile, site: Site) -> str:
+    async def read(self, args: ReadFile, context: CallContext) -> str:
         request = ReadRequest(root=str(self._workspace.root), args=args)
         try:
-            return await self._pool.run(read_file, request, READ_MAX_S, user=site.session.id)
+            return await self._pool.run(read_file, request, READ_MAX_S, user=context.session.id)
         except TimeoutError:
             raise Rejected(f"reading {args.path!r} took longer than {READ_MAX_S:g} s; read less of it at once") from None
 
-    async def write(self, args: WriteFile, _site: Site) -> str:
+    async def write(self, args: WriteFile, _context: CallContext) -> str:
         return await in_thread(lambda: self._write(args))
 
-    async def edit(self, args: EditFile, _site: Site) -> str:
+    async def edit(self, args: EditFile, _context: CallContext) -> str:
         return await in_thread(lambda: self._edit(args))
 
     def _write(self, args: WriteFile) -> str:
@@ -134,7 +134,7 @@ class Files:
         self._refuse_git(path)
         content = _content(self._workspace, path, args.path)
         try:
-            # As it is, line ends included: what is not changed must stay byte by byte.
+            # Decoded exactly, with line ends: the unchanged part must stay the same byte by byte.
             text = content.decode("utf-8")
         except UnicodeDecodeError as error:
             raise Rejected(f"{args.path!r} is not UTF-8 text; only such files can be edited") from error
@@ -153,16 +153,16 @@ class Files:
         changed = text.replace(old, new)
         self._replace(path, _encoded(changed), make=False)
         times = f" ({found} times)" if found > 1 else ""
-        shown = difference(Edit(text=text, old=old, new=new, name=self._workspace.shown(path)))
+        shown = difference(Replacement(text=text, old=old, new=new, name=self._workspace.shown(path)))
         return f"Edited {self._workspace.shown(path)}{times}.\n{shown}"
 
     def _refuse_git(self, path: Path) -> None:
-        """Refuse what git itself keeps: hooks and settings there are programs that others run later, outside of any wall."""
+        """Refuse files in .git: its hooks and settings are programs that others run later, outside the sandbox."""
         if any(part.casefold() == ".git" for part in path.relative_to(self._workspace.root).parts):
             raise Rejected("what is in .git is not written by hand; use git in the terminal, where a person may be asked")
 
     def _replace(self, path: Path, content: bytes, *, make: bool) -> bool:
-        """Put a whole new file in the place of the old one, or of none; return whether there was one."""
+        """Write a file atomically; return whether it replaces one."""
         with self._workspace.folder(path.parent, make=make) as folder:
             before = _standing(path.name, folder)
             if before is not None and not stat.S_ISREG(before.st_mode):
@@ -194,9 +194,9 @@ class ReadRequest(msgspec.Struct):
 
 @offloadable
 def read_file(request: ReadRequest) -> str:
-    """Return lines of a file as the model reads them.  Raises `Rejected` and `NotFound`."""
+    """Return lines of a file, numbered for the model.  Raises `Rejected` and `NotFound`."""
     workspace = Workspace(Path(request.root))
-    return named(lambda: _read(workspace, request.args))
+    return translating_errors(lambda: _read(workspace, request.args))
 
 
 def _read(workspace: Workspace, args: ReadFile) -> str:
@@ -226,11 +226,11 @@ def _read(workspace: Workspace, args: ReadFile) -> str:
 
 
 def _content(workspace: Workspace, path: Path, text: str) -> bytes:
-    """Return what a file contains, opened without following a link that was put there meanwhile."""
+    """Return the content of a file, without following a link that has just been put there."""
     if path == workspace.root:
         raise Rejected(_FOLDER.format(text))
     with workspace.folder(path.parent) as folder:
-        # Without waiting, should it be a pipe that nobody writes to.
+        # Non-blocking, because it may be a pipe without a writer.
         file = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:
         _check_readable(os.fstat(file), text)
@@ -270,7 +270,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _decoded(content: bytes, name: str) -> tuple[str, str]:
-    """Return a text and what it was encoded in."""
+    """Return a text and its encoding."""
     if name.lower().endswith(_IMAGES):
         raise Rejected(f"{name!r} is an image, which this tool cannot show; its size is {len(content)} bytes")
     if is_binary(content):
@@ -293,7 +293,7 @@ def _places(text: str, piece: str) -> list[int]:
 
 
 def _missing(args: EditFile, text: str) -> str:
-    """Return why nothing was found, with what comes near to it."""
+    """Return the error for a text that was not found, with similar lines."""
     said = f"old does not stand in {args.path!r}; it must be exactly as in the file, blanks and line ends included"
     lines = text.splitlines()
     wanted = args.old.strip("\n").splitlines()
@@ -309,15 +309,15 @@ def _missing(args: EditFile, text: str) -> str:
 
 
 def _place_of(wanted: list[str], lines: list[str]) -> int | None:
-    """Return at which line some lines stand among others, counted from 0."""
-    # As one text, because that is searched in linear time.
+    """Return the index at which some lines occur among others; None if they do not."""
+    # Joined to one text, because that is searched in linear time.
     text, piece = "\n".join(["", *lines, ""]), "\n".join(["", *wanted, ""])
     at = text.find(piece)
     return None if at < 0 else text.count("\n", 0, at)
 
 
 def _nearest(wanted: str, lines: list[str]) -> list[int]:
-    """Return the numbers of the lines that have most in common with another one."""
+    """Return the indexes of the lines that are most similar to one."""
     pieces = _pieces(wanted)
     likeness = ((_likeness(pieces, _pieces(line)), -number) for number, line in enumerate(lines))
     best = heapq.nlargest(NEAR_MAX, (each for each in likeness if each[0] >= NEAR_MIN))

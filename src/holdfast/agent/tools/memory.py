@@ -1,4 +1,4 @@
-"""Memory: short facts about the person that outlive a conversation."""
+"""The `memory` tool: short facts about the person that outlive a conversation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.clock import Clock
 from holdfast.core.effects import Effect
 from holdfast.core.facts import FACT_MAX_CHARS, Memory, MemoryKind, objection
@@ -26,7 +26,7 @@ from holdfast.store.memories import MemoryStore
 
 LISTED_MAX = 200
 FOUND_MAX = 20
-# Whoever searches waits longer than a reply would.
+# A search may take longer than the automatic recall before a reply.
 RECALL_MAX_S = 5.0
 _ID_CHARS = 26
 
@@ -46,7 +46,7 @@ class MemoryArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 def memory_tool(
     memories: MemoryStore, redaction: Redaction, clock: Clock, provider: MemoryProvider | None = None
 ) -> StructTool[MemoryArgs]:
-    """Return the tool that keeps what is known about whoever calls; a search also asks the provider what it recalls."""
+    """Return the tool for the caller's memories.  A search also asks the provider."""
     shelf = _Shelf(memories, redaction, clock, provider if provider and provider.owner != BUILTIN else None)
     return StructTool(
         name="memory",
@@ -62,7 +62,7 @@ def memory_tool(
 
 
 class _Shelf:
-    """What is known about whoever calls."""
+    """The memories of the caller."""
 
     def __init__(self, memories: MemoryStore, redaction: Redaction, clock: Clock, provider: MemoryProvider | None) -> None:
         self._memories = memories
@@ -70,64 +70,64 @@ class _Shelf:
         self._clock = clock
         self._provider = provider
 
-    async def run(self, args: MemoryArgs, site: Site) -> str:
-        owner = site.session.owner
+    async def run(self, args: MemoryArgs, context: CallContext) -> str:
+        owner = context.session.owner
         match args.action:
             case "add":
-                return await self._add(self._fact(args), site)
+                return await self._add(self._fact(args), context)
             case "replace":
                 after = await self._memories.replace(owner, _id(args), self._fact(args), self._clock.now_ms())
-                await _show(after, site)
+                await _show(after, context)
                 return f"Replaced: {_shown(after)}"
             case "remove":
                 removed = await self._memories.remove(owner, _id(args))
                 return f"Removed {args.id}." if removed else f"There is no memory {args.id}; nothing was changed."
             case "search":
-                return await self._search(args.text.strip(), site)
+                return await self._search(args.text.strip(), context)
             case "list":
                 return _listed(await self._memories.recent(owner, LISTED_MAX), LISTED_MAX)
 
-    async def _add(self, fact: str, site: Site) -> str:
+    async def _add(self, fact: str, context: CallContext) -> str:
         now = self._clock.now_ms()
         memory = Memory(
-            id=_memory_id(site.key),
-            owner=site.session.owner,
+            id=_memory_id(context.key),
+            owner=context.session.owner,
             text=fact,
             created_at=now,
             updated_at=now,
-            turn_id=site.turn.id,
+            turn_id=context.turn.id,
         )
         kept = await self._memories.add(memory)
         if kept.id == memory.id:
-            await _show(kept, site)
+            await _show(kept, context)
         return f"Remembered: {_shown(kept)}" if kept.id == memory.id else f"Known already: {_shown(kept)}"
 
-    async def _search(self, text: str, site: Site) -> str:
+    async def _search(self, text: str, context: CallContext) -> str:
         if not text:
             raise Rejected("say in text what to search for")
-        kept = self._memories.search(site.session.owner, text, FOUND_MAX)
+        kept = self._memories.search(context.session.owner, text, FOUND_MAX)
         if self._provider is None:
             return _listed(await kept, FOUND_MAX)
-        # Side by side: the one is far away.
-        found, recalled = await asyncio.gather(kept, self._recalled(self._provider, text, site))
+        # Concurrently, because the provider may be slow.
+        found, recalled = await asyncio.gather(kept, self._recalled(self._provider, text, context))
         return "\n".join((_listed(found, FOUND_MAX), "", recalled))
 
-    async def _recalled(self, provider: MemoryProvider, text: str, site: Site) -> str:
-        # At which address it is nobody needs to know here, and not everybody may.
+    async def _recalled(self, provider: MemoryProvider, text: str, context: CallContext) -> str:
+        # The provider's address is left out: it may be confidential.
         name = provider.owner.partition(":")[0]
         try:
-            call = provider.recall(site.session, text, FOUND_MAX)
+            call = provider.recall(context.session, text, FOUND_MAX)
             found = bounded(await errand(call, RECALL_MAX_S, f"search of {name}"), FOUND_MAX)
-        except Exception as error:  # The edge to a provider: what is kept here was found all the same.
-            return f"{name} could not be asked ({self._why(error, site)}); there may be more."
+        except Exception as error:  # The edge to a provider: the stored memories are returned anyway.
+            return f"{name} could not be asked ({self._why(error, context)}); there may be more."
         lines = [f"- {self._redaction.text(each.text)}" for each in found]
         return "\n".join((f"{name} recalls:", *lines)) if lines else f"{name} recalls nothing."
 
-    def _why(self, error: Exception, site: Site) -> str:
+    def _why(self, error: Exception, context: CallContext) -> str:
         if isinstance(error, TimeoutError):
             return "no answer in time"
-        if site.session.owner != LOCAL:
-            # It may name machines that only the operator knows.
+        if context.session.owner != LOCAL:
+            # The error may name machines that only the operator may know.
             return "it does not answer as it should"
         return failure(error, self._redaction)
 
@@ -147,13 +147,13 @@ def _id(args: MemoryArgs) -> MemoryId:
 
 
 def _memory_id(key: str) -> MemoryId:
-    """Return the id that a call gives, the same each time it is repeated."""
+    """Return the id of a call's memory, which is the same when the call is repeated."""
     return MemoryId(f"mem_{hashlib.sha256(key.encode()).hexdigest()[:_ID_CHARS]}")
 
 
-async def _show(memory: Memory, site: Site) -> None:
-    """Tell the person what the agent has written about them, before any other turn reads it."""
-    await site.note(f"Remembered: {one_line(memory.text)} (`holdfast memory forget {memory.id}` takes it back.)")
+async def _show(memory: Memory, context: CallContext) -> None:
+    """Tell the person what the agent has remembered about them, before another turn reads it."""
+    await context.note(f"Remembered: {one_line(memory.text)} (`holdfast memory forget {memory.id}` takes it back.)")
 
 
 def _shown(memory: Memory) -> str:

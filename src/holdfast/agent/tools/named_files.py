@@ -1,7 +1,7 @@
-"""Files of the workspace that a command names: an approval is bound to what they contain.
+"""The files of the workspace that a command names.  An approval is bound to their content.
 
-Without a sandbox a command is whatever these files say.  A name that only the shell can work out is not found here, so a
-command with a quote, a variable, a substitution or a change of the folder is approved once at most.
+Without a sandbox, these files determine what a command does.  A name that only the shell can compute is not found here, so a
+command with a quote, a variable, a substitution or a change of folder is approved for once at most.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ FILES_MAX = 1_000
 FOLDERS_MAX = 20
 # Globs match at most this many paths, with the folders on the way.
 MATCHES_MAX = 20_000
-# What is larger goes by its size and its times.
+# A larger file is identified by its size and times.
 HASHED_MAX_BYTES = 1_000_000
 _TOO_MANY = f"the command names more than {NAMES_MAX} things; write it to a script, and run that"
 _TOO_MANY_FOLDERS = f"the command may look into more than {FOLDERS_MAX} folders; write it to a script, and run that"
 
 _PIECE = re.compile(r"[^\s'\"`;|&<>(){}=:,$\\]+")
 _QUOTES = re.compile(r"['\"\\]")
-# What a name can be made of, or hidden behind, so that only the shell or the program knows it in the end.
+# Syntax that computes or hides a name, so that only the shell or the program knows it.
 _ONLY_THE_SHELL_KNOWS = re.compile(r"[^\w\s./,:+%@=*?\[\]&|;<>-]|<<|[*?\]][^\s/]*/|\b(?:eval|xargs|cd|pushd)\b")
-# `env -C a`, also as `-Ca`, `-iC a`, `-S-Ca` or `--ch=a`: names count from another folder then.
+# `env -C a`, also as `-Ca`, `-iC a`, `-S-Ca` or `--ch=a`: names are then relative to another folder.
 _CHANGES_FOLDER = re.compile(r"-[a-z0-9]*C|--c(?:h(?:d(?:ir?)?)?)?\b")
 
 
@@ -43,9 +43,9 @@ def is_plain(command: str) -> bool:
 
 
 def digests(command: str, workdir: Path, workspace: Workspace, path: str = "") -> Mapping[str, str]:
-    """Return the digests of the files that a command names, by their paths from the workspace on.  It waits for the disk.
+    """Return the digests of the files that a command names, by their paths in the workspace.  It blocks on the disk.
 
-    `path` is where programs are looked for.  Raises `Rejected` where there are too many to look at.
+    `path` is the search path of programs.  Raises `Rejected` if there are too many files.
     """
     names = _names(command)
     if len(names) > NAMES_MAX:
@@ -69,13 +69,13 @@ def _names(command: str) -> list[str]:
     try:
         words += shlex.split(command)
     except ValueError:
-        # The shell will not understand it either, or reads more of it than we do.
+        # The shell rejects it as well, or continues reading.
         words += command.split()
     return [*dict.fromkeys(word for word in words if "\0" not in word and len(word) < os.pathconf("/", "PC_PATH_MAX"))]
 
 
 def _folders(names: list[str], workdir: Path, workspace: Workspace) -> list[Path]:
-    """Return the folders that names may count from: the working folder, those that it names, and those named in these."""
+    """Return the folders that names may be relative to: the working folder, and folders that are named, recursively."""
     folders = [workdir]
     places = {workdir.resolve()}
     # The list grows while it is walked, because a command can change the folder more than once.
@@ -91,7 +91,7 @@ def _folders(names: list[str], workdir: Path, workspace: Workspace) -> list[Path
 
 
 def _place(path: Path, workspace: Workspace) -> Path | None:
-    """Return where a folder of the workspace is, with no link left in it; None for everything else."""
+    """Return the resolved path of a folder of the workspace; None for everything else."""
     try:
         place = path.resolve()
         return place if place.is_dir() and place.is_relative_to(workspace.root) else None
@@ -104,7 +104,7 @@ def _programs(path: str, workspace: Workspace) -> Iterator[Path]:
 
 
 def _matching(folder: Path, name: str) -> Iterator[Path]:
-    """Yield what a name can mean in a folder: first as it stands, then what its globs match, part by part."""
+    """Yield the paths that a name can mean in a folder: first literally, then the matches of its globs, part by part."""
     yield folder / name
     found = [folder] if glob.has_magic(name) else []
     for part in PurePosixPath(name).parts:
@@ -116,7 +116,7 @@ def _matching(folder: Path, name: str) -> Iterator[Path]:
 
 def _matching_part(folder: Path, part: str) -> Iterator[Path]:
     if glob.has_magic(part):
-        # As the shell does it, and not as `Path` does: that follows other links.
+        # `glob` follows links as the shell does; `Path.glob` does not.
         yield from (folder / each for each in glob.iglob(part, root_dir=folder, include_hidden=True))  # noqa: PTH207
     else:
         yield folder / part
@@ -130,7 +130,7 @@ def _is_inside(path: Path, workspace: Workspace) -> bool:
 
 
 def _key(path: Path, workspace: Workspace) -> str:
-    """Return a path from the workspace on.  Behind a link `..` is another folder than the text says."""
+    """Return a path relative to the workspace.  A path with `..` is resolved, because a link may come before it."""
     try:
         return os.path.relpath(path.resolve() if ".." in path.parts else path, workspace.root)
     except (OSError, RuntimeError):
@@ -138,7 +138,7 @@ def _key(path: Path, workspace: Workspace) -> str:
 
 
 def _digest(path: Path, workspace: Workspace) -> str:
-    """Return what a file of the workspace contains; nothing for what is no file, or lies elsewhere."""
+    """Return the digest of a file of the workspace; empty if it is not a file or lies elsewhere."""
     try:
         place = path.resolve()
         if not path.is_relative_to(workspace.root) and not place.is_relative_to(workspace.root):
@@ -147,7 +147,7 @@ def _digest(path: Path, workspace: Workspace) -> str:
         if not stat.S_ISREG(found.st_mode):
             return ""
         if not place.is_relative_to(workspace.root) or found.st_size > HASHED_MAX_BYTES:
-            # A link in the workspace can be turned to something else.
+            # A link in the workspace can be changed to point elsewhere.
             return f"{place} {found.st_size} {found.st_ctime_ns} {found.st_ino}"
         return hashlib.sha256(place.read_bytes()).hexdigest()
     except (OSError, RuntimeError, ValueError):

@@ -1,4 +1,4 @@
-"""Web pages as text: title, headings, paragraphs, lists and links, without what only a browser needs."""
+"""Converts web pages to text: title, headings, paragraphs, lists and links."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _BLOCKS = frozenset(
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _MAIN = frozenset({"main", "article"})
-# What stands inside the main part counts as the page once it is more than a stray line.
+# If the main element has at least this much text, only its text is used.
 MAIN_MIN_CHARS = 200
 _CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?\s*([a-zA-Z0-9_.:-]{1,40})", re.IGNORECASE)
 _SNIFFED_BYTES = 2_048
 _BLANKS = re.compile(r"[^\S\n]+")
-# Stands for a blank of a text that is set as it was written, until all others have been tidied.
+# Stands for a blank of preformatted text while the other blanks are collapsed.
 _KEPT_BLANK = "\ue000"
 _GAPS = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """What a person would read."""
+class PageText:
+    """The readable content of a page."""
 
     title: str
     text: str
 
 
 class Download(msgspec.Struct, kw_only=True):
-    """A body from the web, as it was sent; `chars_max` is how much of its text is wanted."""
+    """A downloaded body; `chars_max` is how much of its text is returned."""
 
     body: bytes
     charset: str | None
@@ -48,7 +48,7 @@ class Download(msgspec.Struct, kw_only=True):
 
 
 class Text(msgspec.Struct, kw_only=True):
-    """The beginning of a text, and how many characters all of it has."""
+    """The beginning of a text, and the number of characters of the whole."""
 
     beginning: str
     chars: int
@@ -56,7 +56,7 @@ class Text(msgspec.Struct, kw_only=True):
 
 @offloadable
 def read_download(download: Download) -> Text:
-    """Return what a page or a text file says.  A page, or its charset, may be made to be slow to read."""
+    """Return the text of a page or a text file.  A malicious page or charset may be slow to read."""
     text = decoded(download.body, download.charset)
     if download.is_html:
         page = read_page(text, download.url)
@@ -64,17 +64,17 @@ def read_download(download: Download) -> Text:
     return Text(beginning=text[: download.chars_max], chars=len(text))
 
 
-def read_page(html: str, url: str) -> Page:
-    """Return a page as text, with its links made whole by the URL that it came from."""
+def read_page(html: str, url: str) -> PageText:
+    """Return a page as text, with links resolved against its URL."""
     reader = _Reader(url)
     reader.feed(html)
     reader.close()
     main, whole = _tidy("".join(reader.main)), _tidy("".join(reader.whole))
-    return Page(title=_tidy("".join(reader.title)), text=main if len(main) >= MAIN_MIN_CHARS else whole)
+    return PageText(title=_tidy("".join(reader.title)), text=main if len(main) >= MAIN_MIN_CHARS else whole)
 
 
 def decoded(body: bytes, charset: str | None) -> str:
-    """Return a body as text, by the charset it was sent with, the one it names itself, or UTF-8."""
+    """Decode a body by the charset of its header, the one that it declares itself, or UTF-8."""
     named = charset
     if named is None and (match := _CHARSET.search(body[:_SNIFFED_BYTES])):
         named = match[1].decode("ascii")
@@ -82,7 +82,7 @@ def decoded(body: bytes, charset: str | None) -> str:
         codec = codecs.lookup(named or "utf-8")
     except LookupError:
         codec = codecs.lookup("utf-8")
-    # Codecs that are no character sets, such as zlib, must not be had by their name.
+    # Python also has codecs that are not character sets, such as zlib.
     name = codec.name if getattr(codec, "_is_text_encoding", True) else "utf-8"
     try:
         return body.decode(name, "replace")
@@ -103,7 +103,7 @@ class _Link:
 
 @dataclass(slots=True)
 class _Depths:
-    """How deep the reader is inside elements that matter."""
+    """The nesting depth inside elements that matter."""
 
     skipped: int = 0
     main: int = 0
@@ -112,7 +112,7 @@ class _Depths:
 
 
 class _Reader(HTMLParser):
-    """Follows the elements of a page and keeps the text between them."""
+    """Collects the text of a page."""
 
     def __init__(self, url: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -129,7 +129,7 @@ class _Reader(HTMLParser):
         elif tag == "base":
             self._url = urljoin(self._url, dict(attrs).get("href") or "")
         elif tag == "title":
-            # Pictures inside a page have titles too.
+            # SVG images inside a page have titles as well.
             self._in.title += not self.title
         elif tag in _MAIN:
             self._in.main += 1

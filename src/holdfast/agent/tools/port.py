@@ -1,4 +1,4 @@
-"""The port: what a tool is, and what it may know about the turn that it works for."""
+"""The port of tools: what a tool is, and what it knows about the turn that calls it."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ from holdfast.ids import CallId
 
 Args = TypeVar("Args", bound=msgspec.Struct)
 Spend = Callable[[Usage], Awaitable[None]]
-# What every vendor's wire format takes as the name of a tool.
+# The names of tools that every vendor accepts.
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 async def for_nothing(_used: Usage) -> None:
-    """What is spent where nobody keeps account."""
+    """Do not record usage."""
 
 
 async def to_nobody(_text: str) -> None:
-    """What is told where nobody reads along."""
+    """Drop a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
-    """Where a call is made: the session with its channel, chat, thread and user, the turn, and the call itself.
-
-    `key` is the same each time one call is repeated.  A tool that only waits for others does so inside `rest()`;
-    one that asks a model tells `spend` what it used.  `note` tells the person something meanwhile.  `private` says what the
-    turn has read that is nobody else's business.  `approved` is the fingerprint that a person's word is bound to, where one
-    was needed.
-    """
+class CallContext:
+    """The context of one tool call."""
 
     session: Session
     turn: Turn
     call_id: CallId
+    # A tool that waits for others does so inside this context, and another turn may run meanwhile.
     rest: Callable[[], AbstractAsyncContextManager[None]]
+    # Records the usage of a tool that asks a model.
     spend: Spend = for_nothing
+    # Tells the person something while the turn runs.
     note: Callable[[str], Awaitable[None]] = to_nobody
+    # The private data that the turn has read, in words.
     private: Sequence[str] = ()
+    # The fingerprint that a person has approved; empty if no approval was needed.
     approved: str = ""
 
     @property
     def key(self) -> str:
+        """An idempotency key: the same each time the call is repeated."""
         return f"{self.turn.id}:{self.call_id}"
 
     @property
@@ -63,7 +63,7 @@ class Site:
 
 
 class Tool(Protocol):
-    """Something an agent can do."""
+    """A tool of an agent."""
 
     @property
     def name(self) -> str: ...
@@ -78,57 +78,57 @@ class Tool(Protocol):
     def effect(self) -> Effect: ...
     @property
     def harmless(self) -> bool:
-        """Whether a turn may use it whose words came from a stranger: no private data, no way out, no lasting effect."""
+        """Whether a turn of an unknown sender may use it: no private data, no network access, no lasting effect."""
         ...
 
-    async def question(self, args: Mapping[str, object], site: Site) -> Question | None:
-        """Return what a person must answer before this may run; None when it may.  Raises `Rejected` when it never may."""
+    async def question(self, args: Mapping[str, object], context: CallContext) -> Question | None:
+        """Return what a person must answer before the call; None if it may run.  Raises `Rejected` if it never may."""
         ...
 
-    async def run(self, args: Mapping[str, object], site: Site) -> str:
-        """Do it and return what the model should read.  A `HoldfastError` is a failed call, and its text is read instead."""
+    async def run(self, args: Mapping[str, object], context: CallContext) -> str:
+        """Run the call and return text for the model.  The text of a `HoldfastError` is that of a failed call."""
         ...
 
 
 class ToolSource(Protocol):
-    """Tools that come and go, such as those of a server."""
+    """A source of tools that come and go, such as an MCP server."""
 
     async def tools(self) -> Sequence[Tool]:
-        """Return what is there now, without waiting long for it."""
+        """Return the current tools, without a long wait."""
         ...
 
 
-async def nothing_to_ask(_args: object, _site: Site) -> Question | None:
-    """The question of a tool that may always run."""
+async def nothing_to_ask(_args: object, _context: CallContext) -> Question | None:
+    """Return no question: the tool may always run."""
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructTool(Generic[Args]):
-    """A tool whose arguments are a struct: the schema is made of it, and what does not fit is refused with the reason."""
+    """A tool whose arguments are a struct, from which the schema is derived and against which arguments are checked."""
 
     name: str
     description: str
     args: type[Args]
     effect: Effect
-    action: Callable[[Args, Site], Awaitable[str]]
-    asks: Callable[[Args, Site], Awaitable[Question | None]] = nothing_to_ask
+    action: Callable[[Args, CallContext], Awaitable[str]]
+    asks: Callable[[Args, CallContext], Awaitable[Question | None]] = nothing_to_ask
     harmless: bool = False
-    # Whether what it returns may be private: from outside of the workspace, from memory, from another session.
+    # Whether its result may be private: from outside the workspace, from memory, or from another session.
     reads_private: bool | Callable[[Args], bool] = True
 
     @property
     def schema(self) -> Mapping[str, object]:
         return schema_of(self.args)
 
-    async def question(self, args: Mapping[str, object], site: Site) -> Question | None:
-        return await self.asks(self._parse(args), site)
+    async def question(self, args: Mapping[str, object], context: CallContext) -> Question | None:
+        return await self.asks(self._parse(args), context)
 
-    async def run(self, args: Mapping[str, object], site: Site) -> str:
-        return await self.action(self._parse(args), site)
+    async def run(self, args: Mapping[str, object], context: CallContext) -> str:
+        return await self.action(self._parse(args), context)
 
     def is_private(self, args: Mapping[str, object]) -> bool:
-        """Return whether what a call returned may be private; what is not understood is."""
+        """Return whether the result of a call may be private.  It may if the arguments are invalid."""
         if isinstance(self.reads_private, bool):
             return self.reads_private
         try:
@@ -145,7 +145,7 @@ class StructTool(Generic[Args]):
 
 @cache
 def schema_of(args: type[msgspec.Struct]) -> Mapping[str, object]:
-    """Return the JSON schema of a struct, with nothing that refers elsewhere: not every vendor follows references."""
+    """Return the JSON schema of a struct, with references expanded: not every vendor follows them."""
     (schema,), components = msgspec.json.schema_components([args])
     whole = cast("dict[str, object]", _inline(schema, components))
     return {**whole, "additionalProperties": False}

@@ -1,4 +1,4 @@
-"""The processes that a conversation has started in the background: looked at, waited for, written to, and ended."""
+"""The `process` tool, for the background processes of a conversation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.agent.processes import notices
 from holdfast.agent.processes.background import BackgroundProcesses
 from holdfast.agent.processes.control import after
 from holdfast.agent.processes.folder import Condition, Piece, ProcessPhase, readable, whole
-from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.effects import Effect
 from holdfast.core.processes import Process, ProcessState
@@ -53,7 +53,7 @@ class ProcessArgs(msgspec.Struct):
 
 
 class ProcessTool:
-    """Background processes, as one conversation may reach them."""
+    """Gives a conversation access to its own background processes."""
 
     def __init__(
         self,
@@ -83,18 +83,18 @@ class ProcessTool:
             reads_private=lambda _args: not self._confines,
         )
 
-    async def question(self, args: ProcessArgs, site: Site) -> Question | None:
-        """Return what a person must consent to: what is typed into a shell or a pager is a command like any other."""
+    async def question(self, args: ProcessArgs, context: CallContext) -> Question | None:
+        """Return the question before text is typed into a process: in a shell or a pager, it is a command like any other."""
         if args.action != "write" or self._confines or self._approval == "allow":
             return None
-        process = await self._own(args.process_id, site)
-        if self._approval == "deny" or site.turn.mode is Mode.SYNCHRONOUS:
+        process = await self._own(args.process_id, context)
+        if self._approval == "deny" or context.turn.mode is Mode.SYNCHRONOUS:
             raise Rejected(
-                "what is typed into a command that no sandbox confines needs a person's consent, and nobody can give it here"
+                "typing into a command that no sandbox confines needs a person's approval, and nobody can be asked here"
             )
         bound = fingerprint(tool=NAME, process=process.id, text=args.text)
         return Question(
-            id=f"approve:{site.call_id}:{bound[:16]}",
+            id=f"approve:{context.call_id}:{bound[:16]}",
             text=f"May I type this into the running command {notices.short(process.command)!r}?\n\n    {args.text}",
             about=About.APPROVAL,
             choices=ONCE_CHOICES,
@@ -103,18 +103,18 @@ class ProcessTool:
             detail={"text": args.text, "process": process.id},
         )
 
-    async def run(self, args: ProcessArgs, site: Site) -> str:
-        """Do what is asked and return it as JSON."""
+    async def run(self, args: ProcessArgs, context: CallContext) -> str:
+        """Run an action and return its result as JSON."""
         if args.action == "list":
-            return json.dumps(await self._list(site), ensure_ascii=False)
-        process = await self._own(args.process_id, site)
+            return json.dumps(await self._list(context), ensure_ascii=False)
+        process = await self._own(args.process_id, context)
         match args.action:
             case "poll":
                 answer = self._poll(process, args.position or 0, args.limit)
             case "log":
                 answer = self._log(process, args.position, args.limit)
             case "wait":
-                answer = await self._wait(process, args, site)
+                answer = await self._wait(process, args, context)
             case "kill":
                 answer = await self._kill(process)
             case "write":
@@ -125,21 +125,22 @@ class ProcessTool:
                 assert_never(args.action)
         return json.dumps(answer, ensure_ascii=False)
 
-    async def _own(self, process_id: str, site: Site) -> Process:
-        """Return a process of this conversation; its session may have been followed by another since."""
+    async def _own(self, process_id: str, context: CallContext) -> Process:
+        """Return a process of this conversation, possibly from an earlier session of it."""
         missing = NotFound(f"this conversation has no process {process_id!r}; see process(action='list')")
         try:
             process = await self._processes.get(ProcessId(process_id))
         except NotFound:
             raise missing from None
-        if process.session_id == site.session.id:
+        if process.session_id == context.session.id:
             return process
-        if process.owner != site.session.owner or (await self._sessions.get(process.session_id)).key != site.session.key:
+        session = context.session
+        if process.owner != session.owner or (await self._sessions.get(process.session_id)).key != session.key:
             raise missing
         return process
 
-    async def _list(self, site: Site) -> dict[str, object]:
-        found = await self._processes.list(site.session.owner, site.session.id, limit=LIST_MAX)
+    async def _list(self, context: CallContext) -> dict[str, object]:
+        found = await self._processes.list(context.session.owner, context.session.id, limit=LIST_MAX)
         return {"processes": [self._summary(each) for each in found]}
 
     def _summary(self, process: Process) -> dict[str, object]:
@@ -155,7 +156,7 @@ class ProcessTool:
         }
 
     def _condition(self, process: Process) -> Condition:
-        """Return what its folder shows; nothing where that is on another machine, or gone by now."""
+        """Return the condition of a process; lost if its folder is on another machine or gone."""
         if process.home != self._background.home_id:
             return Condition(phase=ProcessPhase.LOST)
         return self._background.condition(process)
@@ -171,7 +172,7 @@ class ProcessTool:
         return found
 
     def _poll(self, process: Process, position: int, limit: int) -> dict[str, object]:
-        # The state first: what was printed before the end is there when the end is.
+        # The state first: when it shows the end, the output is complete.
         state = self._state(process)
         return {**state, **_shown(self._background.folder(process).read(position, min(limit, READ_MAX_BYTES)))}
 
@@ -181,10 +182,10 @@ class ProcessTool:
         piece = folder.tail(limit) if position is None else folder.read(position, limit)
         return {**state, **_shown(piece), "output_bytes": folder.size()}
 
-    async def _wait(self, process: Process, args: ProcessArgs, site: Site) -> dict[str, object]:
+    async def _wait(self, process: Process, args: ProcessArgs, context: CallContext) -> dict[str, object]:
         if args.timeout > WAIT_MAX_S:
             raise Rejected(f"timeout is {WAIT_MAX_S} s at most; wait again, or have yourself told with notify_on_complete")
-        async with site.rest():
+        async with context.rest():
             condition = await self._background.wait(process, args.timeout)
         answer = {**self._state(process), **_shown(self._background.folder(process).tail(min(args.limit, READ_MAX_BYTES)))}
         if condition.phase in (ProcessPhase.RUNNING, ProcessPhase.WAITING):
@@ -210,7 +211,7 @@ class ProcessTool:
 
     def _close(self, process: Process) -> dict[str, object]:
         closed = self._background.close_input(process)
-        return {**self._state(process), "input": "closed" if closed else "nobody reads it any more"}
+        return {**self._state(process), "input": "closed" if closed else "no longer read"}
 
 
 def _shown(piece: Piece) -> dict[str, object]:

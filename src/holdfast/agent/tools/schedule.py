@@ -1,4 +1,4 @@
-"""Schedule: prompts that run by themselves, again and again or once, each time in a session of their own."""
+"""The `schedule` tool: jobs that run by themselves, repeatedly or once, each time in a session of their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from holdfast import cron
-from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.agent.tools.targets import APPROVAL_EXPIRES_MS, own_target
 from holdfast.clock import Clock
 from holdfast.core.effects import Effect
@@ -26,7 +26,7 @@ from holdfast.targets import Targets
 NAME = "schedule"
 PROMPT_MAX_CHARS = 20_000
 JOBS_MAX = 50
-# A job that was due once is still listed for so long afterwards.
+# A one-time job stays listed this long after it was due.
 KEPT_MS = 24 * 3_600_000
 HERE = "here"
 NOWHERE = frozenset({"none", LOG})
@@ -65,7 +65,7 @@ class ScheduleArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 def schedule_tool(
     jobs: JobStore, carriers: Mapping[str, Carrier], redaction: Redaction, clock: Clock
 ) -> StructTool[ScheduleArgs]:
-    """Return the tool that keeps the owner's jobs."""
+    """Return the tool for the caller's jobs."""
     calendar = _Calendar(jobs, Targets(carriers), redaction, clock)
     return StructTool(
         name=NAME,
@@ -79,7 +79,7 @@ def schedule_tool(
 
 
 class _Calendar:
-    """The jobs of whoever calls."""
+    """The jobs of the caller."""
 
     def __init__(self, jobs: JobStore, targets: Targets, redaction: Redaction, clock: Clock) -> None:
         self._jobs = jobs
@@ -87,19 +87,19 @@ class _Calendar:
         self._redaction = redaction
         self._clock = clock
 
-    async def ask(self, args: ScheduleArgs, site: Site) -> Question | None:
-        """Ask about every job: it acts when nobody looks, long after whatever it was planned for."""
+    async def ask(self, args: ScheduleArgs, context: CallContext) -> Question | None:
+        """Ask about every new job, because it acts later and unattended."""
         if args.action != "add":
             return None
-        deliver = own_target(site) if args.deliver == HERE else None if args.deliver in NOWHERE else args.deliver
-        if deliver is not None and deliver != own_target(site):
+        deliver = own_target(context) if args.deliver == HERE else None if args.deliver in NOWHERE else args.deliver
+        if deliver is not None and deliver != own_target(context):
             self._targets.find(deliver)
-        if site.turn.mode is Mode.SYNCHRONOUS:
-            raise Rejected("a job needs a person's consent, and nobody can be asked here; say in your answer what to plan")
+        if context.turn.mode is Mode.SYNCHRONOUS:
+            raise Rejected("a job needs a person's approval, and nobody can be asked here; say in your answer what to plan")
         bound = fingerprint(tool=NAME, name=args.name, schedule=args.schedule, prompt=args.prompt, deliver=args.deliver)
         goes = f"Its results go to {deliver}." if deliver else "Its results are kept, and go nowhere."
         return Question(
-            id=f"approve:{site.call_id}:{bound[:16]}",
+            id=f"approve:{context.call_id}:{bound[:16]}",
             text=f"May I plan the job {args.name!r}, {args.schedule}? It runs by itself. {goes}\n\n{_indented(args.prompt)}",
             about=About.APPROVAL,
             choices=ONCE_CHOICES,
@@ -108,41 +108,41 @@ class _Calendar:
             detail={"job": args.name, "schedule": args.schedule, "prompt": args.prompt, "deliver": deliver or ""},
         )
 
-    async def run(self, args: ScheduleArgs, site: Site) -> str:
+    async def run(self, args: ScheduleArgs, context: CallContext) -> str:
         match args.action:
             case "list":
-                return await self._list(site)
+                return await self._list(context)
             case "remove":
-                return await self._remove(args, site)
+                return await self._remove(args, context)
             case "add":
-                return await self._add(args, site)
+                return await self._add(args, context)
 
-    async def _list(self, site: Site) -> str:
-        found = await self._owned(site)
+    async def _list(self, context: CallContext) -> str:
+        found = await self._owned(context)
         return "\n".join(self._shown(job) for job in found) or "Nothing is planned."
 
-    async def _remove(self, args: ScheduleArgs, site: Site) -> str:
-        if not any(job.name == args.name for job in await self._owned(site)):
+    async def _remove(self, args: ScheduleArgs, context: CallContext) -> str:
+        if not any(job.name == args.name for job in await self._owned(context)):
             raise Rejected(f"there is no job {args.name!r}; list them to see what there is")
         await self._jobs.remove(args.name)
         return f"Removed {args.name!r}; it does not run any more."
 
-    async def _add(self, args: ScheduleArgs, site: Site) -> str:
+    async def _add(self, args: ScheduleArgs, context: CallContext) -> str:
         name = args.name.strip()
         if not is_name(name):
             raise Rejected("a job needs a name of printable characters, without a slash")
         if not args.prompt.strip():
             raise Rejected("a job needs a prompt: what is to be done then")
         now = self._clock.now_ms()
-        schedule = self._planned(args.schedule, site)
-        before = await self._place_for(name, site)
+        schedule = self._planned(args.schedule, context)
+        before = await self._place_for(name, context)
         if before is None or before.schedule != schedule:
-            # Raises for what is no schedule, or already over.
+            # Raises for an invalid or past schedule.
             cron.next_instant(schedule, now)
-        deliver, note = self._deliver(args, site)
+        deliver, note = self._deliver(args, context)
         job = Job(
             name=name,
-            owner=site.session.owner,
+            owner=context.session.owner,
             schedule=schedule,
             prompt=self._redaction.text(args.prompt),
             created_at=now,
@@ -152,12 +152,12 @@ class _Calendar:
         await self._jobs.save(job)
         return "\n".join(filter(None, (f"{'Changed' if before else 'Planned'}: {self._shown(job)}", note)))
 
-    async def _place_for(self, name: str, site: Site) -> Job | None:
-        """Return the job that has a name already; make room where there is too little."""
+    async def _place_for(self, name: str, context: CallContext) -> Job | None:
+        """Return the existing job of a name.  Past one-time jobs are removed to make room."""
         for job in await self._jobs.list():
-            if job.name == name and job.owner != site.session.owner:
+            if job.name == name and job.owner != context.session.owner:
                 raise Rejected(f"the name {name!r} is taken; choose another")
-        owned = await self._owned(site)
+        owned = await self._owned(context)
         for job in owned:
             if job.name != name and self._is_over(job):
                 await self._jobs.remove(job.name)
@@ -170,28 +170,28 @@ class _Calendar:
         over = cron.is_once(job.schedule) and cron.upcoming(job.schedule, job.last_instant) is None
         return over and self._clock.now_ms() - job.last_instant > KEPT_MS
 
-    async def _owned(self, site: Site) -> list[Job]:
-        return [job for job in await self._jobs.list() if job.owner == site.session.owner]
+    async def _owned(self, context: CallContext) -> list[Job]:
+        return [job for job in await self._jobs.list() if job.owner == context.session.owner]
 
-    def _planned(self, schedule: str, site: Site) -> str:
+    def _planned(self, schedule: str, context: CallContext) -> str:
         wish = " ".join(schedule.split())
         if match := _IN.fullmatch(wish):
-            # Counted from where the turn began, so that a repeated call means the same moment.
-            began = site.turn.started_at or self._clock.now_ms()
+            # Relative to the start of the turn, so that a repeated call means the same moment.
+            began = context.turn.started_at or self._clock.now_ms()
             return cron.once(began + int(match[1]) * _UNITS_MS[match[2].lower()])
         if re.match(r"\d{4}-\d\d-\d\d", wish):
             return cron.once(cron.moment_of(wish))
         return wish
 
-    def _deliver(self, args: ScheduleArgs, site: Site) -> tuple[str | None, str]:
-        """Return where the results go, and what has to be said about it."""
+    def _deliver(self, args: ScheduleArgs, context: CallContext) -> tuple[str | None, str]:
+        """Return the target of the results, and a note about it."""
         if args.deliver in NOWHERE:
             return None, ""
         if args.deliver != HERE:
             self._targets.find(args.deliver)
             return args.deliver, ""
-        own = own_target(site)
-        if not site.delivers_later or own is None:
+        own = own_target(context)
+        if not context.delivers_later or own is None:
             return None, UNSUPPORTED
         return own, ""
 

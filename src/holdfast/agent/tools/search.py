@@ -1,4 +1,4 @@
-"""Searching the workspace, by what files contain or what they are called."""
+"""The `search_files` tool: searches the workspace by content or by name."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from holdfast.agent.tools.port import Site, StructTool, Tool
-from holdfast.agent.tools.workspace import UPLOADS, Workspace, is_binary, named
+from holdfast.agent.tools.port import CallContext, StructTool, Tool
+from holdfast.agent.tools.workspace import UPLOADS, Workspace, is_binary, translating_errors
 from holdfast.core.effects import Effect
 from holdfast.errors import Rejected
 from holdfast.offload.function import offloadable
@@ -23,19 +23,19 @@ from holdfast.offload.pool import Pool
 
 RESULTS_MAX = 500
 FILES_MAX = 50_000
-# Beyond these, what was found so far is returned with a note.
+# Beyond these limits, the results so far are returned with a note.
 SEARCH_MAX_S = 10.0
 SEARCH_MAX_BYTES = 500_000_000
 FILE_MAX_BYTES = 5_000_000
-# An expression is only tried on so much of a line.
+# Only the beginning of a longer line is matched.
 LINE_MAX_CHARS = 1_000
 SHOWN_MAX_CHARS = 300
 PATTERN_MAX_CHARS = 500
 DEPTH_MAX = 50
 IGNORE_LINES_MAX = 500
-# Folders that hold what nobody wrote.
+# Folders of generated or downloaded files.
 SKIPPED = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox", ".mypy_cache", ".ruff_cache"})
-# A search stops by itself between two lines; one that is still at a line after this is killed.
+# A search checks its deadline between lines; it is killed this long after the deadline.
 GRACE_S = 1.0
 
 
@@ -53,12 +53,12 @@ class SearchFiles(msgspec.Struct):
     path: Annotated[str, msgspec.Meta(description="The folder or file to search, relative to the workspace.")] = "."
     glob: Annotated[str, msgspec.Meta(description="Only files whose name or path matches this, such as *.py.")] = ""
     mode: Annotated[
-        Literal["content", "names"], msgspec.Meta(description="Search in what files contain, or in their names.")
+        Literal["content", "names"], msgspec.Meta(description="FileSearch in what files contain, or in their names.")
     ] = "content"
     limit: Annotated[int, msgspec.Meta(ge=1, le=RESULTS_MAX, description="How many results to return at most.")] = 100
 
 
-class Request(msgspec.Struct):
+class FileSearchRequest(msgspec.Struct):
     """A search in a folder, and how many seconds it may take."""
 
     root: str
@@ -69,16 +69,16 @@ class Request(msgspec.Struct):
 def search_tool(workspace: Workspace, pool: Pool, search_max_s: float = SEARCH_MAX_S) -> Tool:
     """Return the tool that searches files."""
 
-    async def find(args: SearchFiles, site: Site) -> str:
-        request = Request(root=str(workspace.root), args=args, search_max_s=search_max_s)
+    async def find(args: SearchFiles, context: CallContext) -> str:
+        request = FileSearchRequest(root=str(workspace.root), args=args, search_max_s=search_max_s)
         try:
-            return await pool.run(search_files, request, search_max_s + GRACE_S, user=site.session.id)
+            return await pool.run(search_files, request, search_max_s + GRACE_S, user=context.session.id)
         except TimeoutError:
             raise Rejected(f"the search took longer than {search_max_s:g} s; make the pattern simpler") from None
 
     return StructTool(
         name="search_files",
-        description="Search the files of the workspace: lines that match a regular expression (mode content), or files "
+        description="FileSearch the files of the workspace: lines that match a regular expression (mode content), or files "
         "by name (mode names). Skips binary files, .git, dependencies, what .gitignore names, and what people handed in, "
         f"unless path is {UPLOADS} or lies below it.",
         args=SearchFiles,
@@ -90,7 +90,7 @@ def search_tool(workspace: Workspace, pool: Pool, search_max_s: float = SEARCH_M
 
 @dataclass(slots=True, kw_only=True)
 class _Effort:
-    """What a search has cost, and why it ended before its end."""
+    """The cost of a search so far, and the reason if it was cut short."""
 
     deadline: float
     files: int = 0
@@ -110,13 +110,13 @@ class _Effort:
 
 
 @offloadable
-def search_files(request: Request) -> str:
-    """Search, and return what the model reads.  Raises `Rejected` and `NotFound`."""
-    search = Search(Workspace(Path(request.root)), request.search_max_s)
-    return named(lambda: search.result(request.args))
+def search_files(request: FileSearchRequest) -> str:
+    """Search, and return the result for the model.  Raises `Rejected` and `NotFound`."""
+    search = FileSearch(Workspace(Path(request.root)), request.search_max_s)
+    return translating_errors(lambda: search.result(request.args))
 
 
-class Search:
+class FileSearch:
     """A search of a workspace."""
 
     def __init__(self, workspace: Workspace, search_max_s: float) -> None:
@@ -124,7 +124,7 @@ class Search:
         self._search_max_s = search_max_s
 
     def result(self, args: SearchFiles) -> str:
-        """Return what was found."""
+        """Run the search, and return its result for the model."""
         expression = _compiled(args.pattern) if args.mode == "content" else None
         start = self._workspace.resolve(args.path)
         effort = _Effort(deadline=time.monotonic() + self._search_max_s)
@@ -143,7 +143,7 @@ class Search:
         return _told(found, args, effort)
 
     def _files(self, start: Path, effort: _Effort) -> Iterator[tuple[Path, int]]:
-        """Yield every file below a place, with a folder's descriptor to open it from."""
+        """Yield every file below a path, with the descriptor of its folder."""
         if start != self._workspace.root:
             with self._workspace.folder(start.parent) as folder:
                 mode = os.stat(start.name, dir_fd=folder, follow_symlinks=False).st_mode
@@ -165,7 +165,7 @@ class Search:
 
 
 def _walk(folder: int, prefix: str, effort: _Effort, depth: int) -> Iterator[tuple[str, int]]:
-    """Yield the files below an open folder, by descriptors all the way down: no link is ever followed."""
+    """Yield the files below an open folder, through descriptors only, so that no link is followed."""
     with os.scandir(folder) as entries:
         here = sorted(entries, key=lambda entry: entry.name)
     before = len(effort.ignored)
@@ -175,14 +175,14 @@ def _walk(folder: int, prefix: str, effort: _Effort, depth: int) -> Iterator[tup
         if effort.is_spent:
             break
         is_folder = entry.is_dir(follow_symlinks=False)
-        # Uploads are private: they are read only by a search whose path says so, because that is how it is known.
+        # Uploads are private: only a search whose path names their folder reads them, so that it counts as private reading.
         if name == UPLOADS or _is_ignored(name, is_folder=is_folder, rules=effort.ignored):
             continue
         if is_folder and entry.name not in SKIPPED and depth < DEPTH_MAX:
             try:
                 inner = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
             except OSError:
-                # Gone, replaced, or not for us: the search goes on without it.
+                # It is gone, replaced or not accessible: the search goes on without it.
                 continue
             try:
                 yield from _walk(inner, f"{name}/", effort, depth + 1)
@@ -195,7 +195,7 @@ def _walk(folder: int, prefix: str, effort: _Effort, depth: int) -> Iterator[tup
 
 
 def _ignores(folder: int, prefix: str) -> list[str]:
-    """Return the simple rules of a .gitignore: names anywhere, paths from the workspace on, but no exceptions."""
+    """Return the simple rules of a .gitignore: names, and paths relative to the workspace, without exceptions."""
     content = _content(".gitignore", folder) or b""
     lines = [line.strip() for line in content.decode("utf-8", "replace").splitlines()]
     rules = [line for line in lines if line and line[0] not in "#!"][:IGNORE_LINES_MAX]
@@ -222,7 +222,7 @@ def _matches(shown: str, pattern: str) -> bool:
 
 
 def _lines(folder: int, shown: str, expression: re.Pattern[str], effort: _Effort, room: int) -> list[str]:
-    """Return the lines of one file that match."""
+    """Return the matching lines of one file."""
     content = _content(shown.rpartition("/")[2], folder)
     if content is None or is_binary(content):
         return []
@@ -239,7 +239,7 @@ def _lines(folder: int, shown: str, expression: re.Pattern[str], effort: _Effort
 
 
 def _content(name: str, folder: int) -> bytes | None:
-    """Return what a file contains; None where it cannot be read, or is too large."""
+    """Return the content of a file; None if it cannot be read or is too large."""
     try:
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
@@ -256,7 +256,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise Rejected(
-            f"{pattern!r} is no regular expression: {error}; escape characters that are meant as they are"
+            f"{pattern!r} is not a regular expression: {error}; escape characters that are meant literally"
         ) from error
 
 

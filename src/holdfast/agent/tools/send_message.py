@@ -1,4 +1,4 @@
-"""Send a message: through the outbox, so that it arrives although the gateway may stop in between, and once."""
+"""The `send_message` tool: sends through the outbox, so that a message arrives once, even if the gateway restarts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.agent.tools.targets import ask_for, own_target
 from holdfast.clock import Clock
 from holdfast.core.delivery import Delivery
@@ -41,17 +41,17 @@ def send_message_tool(
     """Return the tool that sends through the outbox."""
     targets = Targets(carriers)
 
-    async def ask(args: SendMessageArgs, site: Site) -> Question | None:
-        target = _target(args, site, targets)
+    async def ask(args: SendMessageArgs, context: CallContext) -> Question | None:
+        target = _target(args, context, targets)
         targets.find(target)
-        if target == own_target(site):
+        if target == own_target(context):
             return None
-        return ask_for(site, NAME, target, args.text, "May I send this to", clock.now_ms())
+        return ask_for(context, NAME, target, args.text, "May I send this to", clock.now_ms())
 
-    async def send(args: SendMessageArgs, site: Site) -> str:
-        target = _target(args, site, targets)
+    async def send(args: SendMessageArgs, context: CallContext) -> str:
+        target = _target(args, context, targets)
         parts = _parts(targets.find(target), redaction.text(args.text))
-        sent = [await deliveries.enqueue(each) for each in _deliveries(parts, target, site, clock.now_ms())]
+        sent = [await deliveries.enqueue(each) for each in _deliveries(parts, target, context, clock.now_ms())]
         count = f" in {len(sent)} parts" if len(sent) > 1 else ""
         return f"In the outbox for {target}{count} ({', '.join(each.id for each in sent)}); it leaves as soon as it can."
 
@@ -69,8 +69,8 @@ def send_message_tool(
     )
 
 
-def _target(args: SendMessageArgs, site: Site, targets: Targets) -> str:
-    if target := args.target.strip() or own_target(site):
+def _target(args: SendMessageArgs, context: CallContext, targets: Targets) -> str:
+    if target := args.target.strip() or own_target(context):
         return target
     raise Rejected(
         f"this conversation has no address to send to: say it in your answer, or name a target; {targets.named()}"
@@ -84,12 +84,12 @@ def _parts(carrier: Carrier, text: str) -> Sequence[str]:
     return parts
 
 
-def _deliveries(parts: Sequence[str], target: str, site: Site, now_ms: int) -> list[Delivery]:
+def _deliveries(parts: Sequence[str], target: str, context: CallContext, now_ms: int) -> list[Delivery]:
     return [
         Delivery(
-            id=_delivery_id(site.key, number),
-            turn_id=site.turn.id,
-            session_id=site.session.id,
+            id=_delivery_id(context.key, number),
+            turn_id=context.turn.id,
+            session_id=context.session.id,
             target=target,
             part=number,
             text=part,
@@ -101,5 +101,5 @@ def _deliveries(parts: Sequence[str], target: str, site: Site, now_ms: int) -> l
 
 
 def _delivery_id(key: str, number: int) -> DeliveryId:
-    """Return the id of one part, the same each time the call is repeated."""
+    """Return the id of one part, which is the same when the call is repeated."""
     return DeliveryId(f"dlv_{hashlib.sha256(f'{key}:{number}'.encode()).hexdigest()[:_ID_CHARS]}")

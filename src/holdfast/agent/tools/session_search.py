@@ -1,4 +1,4 @@
-"""Session search: what was said in the person's other conversations."""
+"""The `session_search` tool: searches the person's other conversations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.agent.tools.untrusted import fence
 from holdfast.core.effects import Effect
 from holdfast.core.journal import EntryKind
@@ -27,13 +27,13 @@ class SessionSearchArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 def session_search_tool(passages: PassageStore) -> StructTool[SessionSearchArgs]:
-    """Return the tool that searches the conversations of whoever calls."""
+    """Return the tool that searches the caller's conversations."""
 
-    async def search(args: SessionSearchArgs, site: Site) -> str:
-        found = (await passages.find(site.session.owner, args.query, args.limit)).hits
+    async def search(args: SessionSearchArgs, context: CallContext) -> str:
+        found = (await passages.find(context.session.owner, args.query, args.limit)).hits
         if not found:
             return f"No message and no answer has all of {args.query!r}; try fewer or other words."
-        shown = "\n\n".join(_shown(hit, args.query, site) for hit in found)
+        shown = "\n\n".join(_shown(hit, args.query, context) for hit in found)
         return f"{len(found)} found, the newest first:\n{fence(shown, 'earlier conversations')}"
 
     return StructTool(
@@ -45,15 +45,15 @@ def session_search_tool(passages: PassageStore) -> StructTool[SessionSearchArgs]
     )
 
 
-def _shown(hit: SearchHit, query: str, site: Site) -> str:
+def _shown(hit: SearchHit, query: str, context: CallContext) -> str:
     who = {EntryKind.TURN_ACCEPTED: "person", TITLE: "title"}.get(hit.kind, "agent")
-    here = " (this conversation)" if hit.session_id == site.session.id else ""
+    here = " (this conversation)" if hit.session_id == context.session.id else ""
     when = datetime.fromtimestamp(hit.at / 1000, UTC).isoformat(timespec="minutes")
     return f"{when} {hit.session_id}{here}, {who}: {snippet(hit.text, query)}"
 
 
 def snippet(text: str, query: str, chars_max: int = SNIPPET_CHARS) -> str:
-    """Return the part of a text around the first word that was looked for."""
+    """Return the part of a text around the first match of a word."""
     line = " ".join(text.split())
     lowered = line.lower()
     first = min((at for word in query.lower().split() if (at := lowered.find(word)) >= 0), default=0)

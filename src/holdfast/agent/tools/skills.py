@@ -1,4 +1,4 @@
-"""The `skill` tool: read what a skill says before doing what it is about."""
+"""The `skill` tool: reads a skill."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from holdfast.agent.skills import Skills
-from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.core.effects import Effect
 
 
@@ -22,7 +22,7 @@ class SkillArgs(msgspec.Struct, forbid_unknown_fields=True):
 def skill_tool(skills: Skills) -> StructTool[SkillArgs]:
     """Return the tool."""
 
-    async def read(args: SkillArgs, _site: Site) -> str:
+    async def read(args: SkillArgs, _context: CallContext) -> str:
         return await asyncio.to_thread(skills.read, args.name, args.file)
 
     return StructTool(

@@ -1,4 +1,7 @@
-"""The terminal: commands in the workspace, waited for or in the background, unasked only where a sandbox confines them."""
+"""The `terminal` tool: commands in the workspace, in the foreground or background.
+
+A command runs without a person's approval only if a sandbox confines it.
+"""
 
 from __future__ import annotations
 
@@ -17,28 +20,27 @@ from holdfast.agent.processes.background import BackgroundCommand, BackgroundPro
 from holdfast.agent.processes.folder import readable
 from holdfast.agent.tools import named_files
 from holdfast.agent.tools.hosts import Hosts, as_listed, named
-from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.agent.tools.workspace import Workspace, in_thread
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import TerminalConfig
-from holdfast.core import consent
-from holdfast.core.consent import Consent, ConsentVerdict
 from holdfast.core.effects import Effect
 from holdfast.core.processes import Process
 from holdfast.core.questions import ONCE_CHOICES, PASSING_CHOICES, About, Question, fingerprint
 from holdfast.core.turns import Mode
 from holdfast.errors import Rejected
-from holdfast.sandbox import Sandbox
+from holdfast.sandbox import Sandbox, policy
+from holdfast.sandbox.policy import CommandDecision, CommandVerdict
 from holdfast.sandbox.proxy import HostRules, Network, NetworkAccess
 
 NAME = "terminal"
 COMMAND_MAX_CHARS = 100_000
-# What takes longer belongs in the background, where a restart does not end it.
+# Longer commands belong in the background, where a restart does not end them.
 TIMEOUT_MAX_S = 1_800
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
-Smart = Callable[[str, Sequence[str], Sequence[str], Site], Awaitable[bool]]
-# Where programs that can only print are found: nothing that a person or an agent could put there unasked.
+SecondOpinion = Callable[[str, Sequence[str], Sequence[str], CallContext], Awaitable[bool]]
+# The search path of programs that can only print; commands cannot write to these folders.
 SYSTEM_FOLDERS = "/usr/bin:/bin"
 
 _DESCRIPTION = """Run a shell command in the workspace.
@@ -53,7 +55,7 @@ _UNSUPPORTED = (
 )
 
 
-# A pager or an editor would run whatever is typed into it.
+# A pager or an editor would run commands that are typed into it.
 _NO_WAY_OUT = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -80,7 +82,7 @@ class TerminalArgs(msgspec.Struct):
         msgspec.Meta(
             description="Hosts that the command needs to reach, as example.com or example.com:8080. A sandbox lets it reach "
             "no others. The person is asked about new ones.",
-            max_length=consent.HOSTS_MAX,
+            max_length=policy.HOSTS_MAX,
         ),
     ] = []
     watch_patterns: Annotated[
@@ -93,19 +95,19 @@ class TerminalArgs(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """What an approval is bound to: one digest of it all, and the files of the workspace among it by their digests."""
+    """What an approval is bound to: a digest of everything, and the digests of the files in the workspace."""
 
     fingerprint: str
     files: Mapping[str, str]
 
 
-async def unsure(_command: str, _reasons: Sequence[str], _hosts: Sequence[str], _site: Site) -> bool:
-    """The second opinion of a gateway that has none: ask."""
+async def always_ask(_command: str, _reasons: Sequence[str], _hosts: Sequence[str], _context: CallContext) -> bool:
+    """Return that a person must be asked, without a second opinion."""
     return False
 
 
 class Terminal:
-    """Commands, as the operator allows them.  `environment` is what they see, with no secret left in it."""
+    """Runs commands as the configuration allows.  `environment` is their environment, without secrets."""
 
     def __init__(
         self,
@@ -116,7 +118,7 @@ class Terminal:
         environment: Mapping[str, str],
         hosts: Hosts,
         *,
-        smart: Smart = unsure,
+        second_opinion: SecondOpinion = always_ask,
         network: Network | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -126,11 +128,11 @@ class Terminal:
         self._sandbox = sandbox
         self._environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "TERM": "dumb", **environment, **_NO_WAY_OUT}
         self._hosts = hosts
-        self._smart = smart
+        self._second_opinion = second_opinion
         self._network = network or Network(background.home)
         self._clock = clock or SystemClock()
         found = Path(shutil.which("bash") or "/bin/sh").absolute()
-        # PATH is the person's, and may lead into the workspace: a shell there could be anything.
+        # PATH may lead into the workspace, where a command could replace the shell.
         self._shell = "/bin/sh" if found.is_relative_to(workspace.root) else str(found)
 
     def tool(self) -> StructTool[TerminalArgs]:
@@ -145,45 +147,45 @@ class Terminal:
         )
 
     def _reads_private(self, args: TerminalArgs) -> bool:
-        """Return whether a command could have read outside of the workspace.
+        """Return whether a command may have read outside the workspace.
 
-        By its text alone: a file that it named may have been a link then, and be none any more.
+        Only its text counts, because a named file may have been a link when the command ran.
         """
-        found = consent.printing(args.command)
+        found = policy.printing(args.command)
         return not self._sandbox.confines and (found is None or bool(found.files))
 
-    async def question(self, args: TerminalArgs, site: Site) -> Question | None:
-        """Return what a person must consent to.  Raises `Rejected` for what is never done, or nobody could consent to."""
+    async def question(self, args: TerminalArgs, context: CallContext) -> Question | None:
+        """Return what a person must approve.  Raises `Rejected` if the command is forbidden, or if nobody can be asked."""
         workdir = await self._check(args)
-        hosts = await self._hosts.new(_hosts(args), site)
+        hosts = await self._hosts.new(_hosts(args), context)
         found = self._decide(args, workdir, hosts)
         reasons = "; ".join(found.reasons)
         match found.verdict:
-            case ConsentVerdict.RUN:
+            case CommandVerdict.RUN:
                 return None
-            case ConsentVerdict.REFUSE:
+            case CommandVerdict.REFUSE:
                 raise Rejected(f"this command is forbidden here, and nothing allows it: {reasons}; find another way")
-            case ConsentVerdict.ASK:
+            case CommandVerdict.ASK:
                 pass
             case _:
                 assert_never(found.verdict)
         if self._config.approval == "allow":
             return None
         if self._config.approval == "deny":
-            raise Rejected(f"this command would need a person's consent, and the operator denies all such: {reasons}")
+            raise Rejected(f"this command would need a person's approval, which the operator does not allow: {reasons}")
         bound = await in_thread(lambda: self._bound(args, workdir))
-        # No model knows what a file of the workspace does, or what the host is told of what was read.
-        is_smart = self._config.approval == "smart" and not bound.files and not site.private
-        if is_smart and await self._smart(args.command, found.reasons, hosts, site):
+        # A model cannot judge files of the workspace, or what a host would learn of private data.
+        is_smart = self._config.approval == "smart" and not bound.files and not context.private
+        if is_smart and await self._second_opinion(args.command, found.reasons, hosts, context):
             return None
-        if site.turn.mode is Mode.SYNCHRONOUS:
+        if context.turn.mode is Mode.SYNCHRONOUS:
             raise Rejected(
-                f"this command needs a person's consent, and nobody can be asked here: {reasons}; find another way"
+                f"this command needs a person's approval, and nobody can be asked here: {reasons}; find another way"
             )
-        return self._question(args, site, workdir, found, hosts, bound)
+        return self._question(args, context, workdir, found, hosts, bound)
 
-    def _decide(self, args: TerminalArgs, workdir: Path, hosts: Sequence[str]) -> Consent:
-        return consent.decide(
+    def _decide(self, args: TerminalArgs, workdir: Path, hosts: Sequence[str]) -> CommandDecision:
+        return policy.decide(
             args.command,
             confines=self._sandbox.confines,
             only_prints=self._printing(args, workdir) is not None,
@@ -193,7 +195,13 @@ class Terminal:
         )
 
     def _question(
-        self, args: TerminalArgs, site: Site, workdir: Path, found: Consent, hosts: Sequence[str], bound: Bound
+        self,
+        args: TerminalArgs,
+        context: CallContext,
+        workdir: Path,
+        found: CommandDecision,
+        hosts: Sequence[str],
+        bound: Bound,
     ) -> Question:
         shown = self._workspace.shown(workdir)
         wish = f"May I run this command in {'the workspace' if shown == '.' else shown}?\n\n    {args.command}"
@@ -205,12 +213,12 @@ class Terminal:
         }
         expires_ms = int(self._config.approval_expires * 1000)
         if self._sandbox.confines:
-            return self._hosts.question(hosts, wish, "; ".join(found.reasons), site, detail, expires_ms)
+            return self._hosts.question(hosts, wish, "; ".join(found.reasons), context, detail, expires_ms)
         return Question(
-            id=f"approve:{site.call_id}:{bound.fingerprint[:16]}",
+            id=f"approve:{context.call_id}:{bound.fingerprint[:16]}",
             text=f"{wish}\n\nIt is asked because: {'; '.join(found.reasons)}.",
             about=About.APPROVAL,
-            # Never for always: what it runs lies where the agent writes, or depends on what lies there.
+            # Never for always: the command runs, or depends on, files that the agent can write.
             choices=PASSING_CHOICES if named_files.is_plain(args.command) else ONCE_CHOICES,
             fingerprint=bound.fingerprint,
             expires_at=self._clock.now_ms() + expires_ms,
@@ -218,7 +226,7 @@ class Terminal:
         )
 
     def _bound(self, args: TerminalArgs, workdir: Path) -> Bound:
-        """Return all that an approval is bound to.  It reads files."""
+        """Return what an approval is bound to.  This reads files."""
         if self._sandbox.confines:
             return Bound(fingerprint="", files={})
         found = named_files.digests(args.command, workdir, self._workspace, self._environment["PATH"])
@@ -238,11 +246,11 @@ class Terminal:
         return hashlib.sha256(json.dumps(self._environment, sort_keys=True).encode("utf-8", "surrogateescape")).hexdigest()
 
     def _printing(self, args: TerminalArgs, workdir: Path) -> list[str] | None:
-        """Return how to start a command that can only print, without a shell; None for every other.
+        """Return the argv of a command that can only print, without a shell; None for every other command.
 
-        Its program is one of the system, and all files that it names are in the workspace.
+        Its program must be one of the system, and all files that it names must be in the workspace.
         """
-        found = consent.printing(args.command)
+        found = policy.printing(args.command)
         if found is None:
             return None
         program = shutil.which(found.program, path=SYSTEM_FOLDERS)
@@ -256,53 +264,53 @@ class Terminal:
         return [program, *found.arguments]
 
     async def _program(
-        self, args: TerminalArgs, site: Site, workdir: Path, access: NetworkAccess
+        self, args: TerminalArgs, context: CallContext, workdir: Path, access: NetworkAccess
     ) -> tuple[list[str], dict[str, str]]:
-        """Return what is started, with its environment.  Raises `Rejected` where that is not what was allowed."""
+        """Return the argv and the environment to start.  Raises `Rejected` if they are not what was approved."""
         shell = [self._shell, "-c", args.command]
         if self._sandbox.confines or self._config.approval == "allow":
             argv, variables = self._sandbox.wrap(shell, workdir, access)
             return argv, {**self._environment, **variables}
         if (argv := self._printing(args, workdir)) is not None:
             return argv, self._environment
-        if not site.approved and (self._config.approval != "smart" or consent.printing(args.command)):
-            raise Rejected("not run: nobody has approved it; ask for it again")
+        if not context.approved and (self._config.approval != "smart" or policy.printing(args.command)):
+            raise Rejected("not run: it is not approved; ask for it again")
         bound = await in_thread(lambda: self._bound(args, workdir))
-        if site.approved:
-            if bound.fingerprint != site.approved:
+        if context.approved:
+            if bound.fingerprint != context.approved:
                 raise Rejected("not run: a file that this command names has changed since it was approved; ask for it again")
         elif bound.files:
-            # A model allowed the command while it named none; another call of the step may have written one since.
+            # A model allowed the command before it named files; another call of the same step may have written one.
             raise Rejected(
                 "not run: it names a file of the workspace by now, and only a person approves that; ask for it again"
             )
         return shell, self._environment
 
     def reachable(self, args: TerminalArgs) -> frozenset[str]:
-        """Return the hosts that a command may reach once it runs: it does only when all that it names are approved."""
+        """Return the hosts that a command may reach.  It only runs after all hosts that it names are approved."""
         return frozenset((*map(as_listed, self._config.hosts), *map(named, args.hosts)))
 
-    async def run(self, args: TerminalArgs, site: Site) -> str:
-        """Run a command.  What was consented to is exactly what is run."""
+    async def run(self, args: TerminalArgs, context: CallContext) -> str:
+        """Run a command, exactly as it was approved."""
         workdir = await self._check(args)
         rules = HostRules.of(self.reachable(args))
         if args.background:
-            return await self._start(args, site, workdir, rules)
+            return await self._start(args, context, workdir, rules)
         timeout_s = args.timeout or self._config.timeout
         async with self._network.opened(rules) as access:
-            argv, environment = await self._program(args, site, workdir, access)
+            argv, environment = await self._program(args, context, workdir, access)
             try:
                 result = await foreground.run(argv, workdir, environment, timeout_s, self._clock, pty=args.pty)
             except OSError as error:
                 raise Rejected(f"the command could not be started: {error}") from error
         return told(result, timeout_s, access.refused)
 
-    async def _start(self, args: TerminalArgs, site: Site, workdir: Path, rules: HostRules) -> str:
-        # The one place where a promise of later delivery is made; on a turn that cannot keep it, none is.
-        can = site.delivers_later
+    async def _start(self, args: TerminalArgs, context: CallContext, workdir: Path, rules: HostRules) -> str:
+        # Notifications are only promised if the turn can deliver them later.
+        can = context.delivers_later
 
         async def begun(access: NetworkAccess) -> Process:
-            argv, environment = await self._program(args, site, workdir, access)
+            argv, environment = await self._program(args, context, workdir, access)
             command = BackgroundCommand(
                 text=args.command,
                 argv=argv,
@@ -312,7 +320,7 @@ class Terminal:
                 notifies=args.notify_on_complete and can,
                 patterns=tuple(args.watch_patterns) if can else (),
             )
-            return await self._background.start(command, site.session, site.turn)
+            return await self._background.start(command, context.session, context.turn)
 
         process = await self._network.keep(rules, begun, self._background.ended)
         answer: dict[str, object] = {
@@ -327,7 +335,7 @@ class Terminal:
         return json.dumps(answer)
 
     async def _check(self, args: TerminalArgs) -> Path:
-        """Refuse what cannot be run; returns the folder to run it in."""
+        """Check the arguments, and return the working folder.  Raises `Rejected`."""
         if len(args.command) > COMMAND_MAX_CHARS:
             raise Rejected(f"a command has at most {COMMAND_MAX_CHARS} characters; write a script to a file, and run that")
         if "\0" in args.command or not _is_text(args.command):
@@ -358,7 +366,7 @@ def _is_text(text: str) -> bool:
 
 
 def told(result: foreground.Result, timeout_s: float, refused: Collection[str] = ()) -> str:
-    """Return what became of a command in words, with the hosts that it was refused, and then what it printed."""
+    """Describe the result of a command: how it ended, which hosts it could not reach, and its output."""
     took = notices.spoken(result.duration_ms)
     if result.timed_out:
         said = f"Timed out: after {timeout_s:g} s it was ended, with everything it had started. "
@@ -370,6 +378,6 @@ def told(result: foreground.Result, timeout_s: float, refused: Collection[str] =
     if result.left_behind:
         said += " It left processes running, which were ended; run what should go on with background=true."
     if refused:
-        said += f" {consent.refusal(refused)}"
+        said += f" {policy.refusal(refused)}"
     printed = readable(result.output).strip("\n")
     return f"{said}\n\n{printed}" if printed else f"{said} It printed nothing."

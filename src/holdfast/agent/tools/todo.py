@@ -1,4 +1,4 @@
-"""Todo: the agent's own list for a long task.  It is kept in the journal alone: the last list written is the list."""
+"""The `todo` tool: the agent's list of steps for a long task.  The latest list in the journal is the current one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.core.effects import CallState, Effect
 from holdfast.core.journal import Entry, EntryKind
 from holdfast.store.journal import JournalStore
@@ -16,7 +16,7 @@ NAME = "todo"
 ITEMS_MAX = 100
 ITEM_MAX_CHARS = 500
 PAGE = 500
-# A list further back than this has been forgotten by everybody.
+# An older list is not looked for.
 LOOK_BACK_MAX = 20_000
 _BOXES = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
 _EMPTY = "The list is empty."
@@ -37,9 +37,9 @@ class TodoArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def todo_tool(journal: JournalStore) -> StructTool[TodoArgs]:
     """Return the tool that keeps a list."""
 
-    async def todo(args: TodoArgs, site: Site) -> str:
+    async def todo(args: TodoArgs, context: CallContext) -> str:
         if args.items is None:
-            return await _look_up(journal, site)
+            return await _look_up(journal, context)
         return shown(args.items)
 
     return StructTool(
@@ -57,7 +57,7 @@ def todo_tool(journal: JournalStore) -> StructTool[TodoArgs]:
 
 
 def shown(items: Sequence[TodoItem]) -> str:
-    """Return a list as a model reads it."""
+    """Return a list as text for the model."""
     if not items:
         return _EMPTY
     done = sum(item.status == "done" for item in items)
@@ -66,7 +66,7 @@ def shown(items: Sequence[TodoItem]) -> str:
 
 
 def latest(entries: Sequence[Entry]) -> str | None:
-    """Return the list that stands in a part of a journal; None where none does."""
+    """Return the latest list in a part of a journal; None if there is none."""
     for entry in reversed(entries):
         match entry.data:
             case {"name": name, "outcome": CallState.OK.value, "result": str(result)} if name == NAME:
@@ -77,10 +77,10 @@ def latest(entries: Sequence[Entry]) -> str | None:
     return None
 
 
-async def _look_up(journal: JournalStore, site: Site) -> str:
-    """Read a journal backwards, page by page, until a list stands in it."""
-    session = site.session
-    # Whatever the turn itself has written stands behind the last entry that was there when it began.
+async def _look_up(journal: JournalStore, context: CallContext) -> str:
+    """Read a journal backwards, page by page, until a list is found."""
+    session = context.session
+    # The entries of the turn itself come after the last entry at its start.
     tail = session.seq
     own: list[Entry] = []
     while page := await journal.read(session.id, tail + len(own), PAGE):

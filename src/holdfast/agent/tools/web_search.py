@@ -1,4 +1,4 @@
-"""Web search: one question to whoever the operator chose to search the web."""
+"""The `web_search` tool: searches the web through the configured provider."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from holdfast.agent.tools.hosts import Hosts, named
-from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.agent.tools.untrusted import fence
 from holdfast.config import WebSearchConfig
 from holdfast.core.effects import Effect
@@ -34,7 +34,7 @@ Shape = TypeVar("Shape")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SearchResult:
     """One result."""
 
     title: str
@@ -43,10 +43,10 @@ class Found:
 
 
 class Searcher(Protocol):
-    """Somebody who searches the web."""
+    """A provider of web search."""
 
-    async def search(self, query: str, limit: int) -> Sequence[Found]:
-        """Return the best results first.  Raises `Unavailable` where it may work later, `Rejected` where it will not."""
+    async def search(self, query: str, limit: int) -> Sequence[SearchResult]:
+        """Return results, the best first.  Raises `Unavailable` if a retry may help, `Rejected` if not."""
         ...
 
 
@@ -67,11 +67,11 @@ class Searxng:
         self._url = url.rstrip("/")
         self._egress = egress
 
-    async def search(self, query: str, limit: int) -> Sequence[Found]:
+    async def search(self, query: str, limit: int) -> Sequence[SearchResult]:
         target = f"{self._url}/search?{urlencode({'q': query, 'format': 'json'})}"
         answer = await self._egress.request("GET", target, bytes_max=ANSWER_MAX_BYTES, redirects_max=0)
         found = _read(answer, _SearxngAnswer, "searxng", "is its JSON format switched on?")
-        return [Found(title=each.title, url=each.url, text=each.content) for each in found.results[:limit]]
+        return [SearchResult(title=each.title, url=each.url, text=each.content) for each in found.results[:limit]]
 
 
 class _BraveResult(msgspec.Struct):
@@ -96,12 +96,12 @@ class Brave:
         self._egress = egress
         self._url = url
 
-    async def search(self, query: str, limit: int) -> Sequence[Found]:
+    async def search(self, query: str, limit: int) -> Sequence[SearchResult]:
         target = f"{self._url}?{urlencode({'q': query, 'count': limit, 'text_decorations': 'false'})}"
         headers = {"Accept": "application/json", "X-Subscription-Token": self._api_key}
         answer = await self._egress.request("GET", target, headers=headers, bytes_max=ANSWER_MAX_BYTES, redirects_max=0)
         found = _read(answer, _BraveAnswer, "brave", "is the API key right?")
-        return [Found(title=each.title, url=each.url, text=each.description) for each in found.web.results[:limit]]
+        return [SearchResult(title=each.title, url=each.url, text=each.description) for each in found.web.results[:limit]]
 
 
 def _read(answer: FetchedResponse, shape: type[Shape], name: str, hint: str) -> Shape:
@@ -112,11 +112,11 @@ def _read(answer: FetchedResponse, shape: type[Shape], name: str, hint: str) -> 
     try:
         return msgspec.json.decode(answer.body, type=shape)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise Rejected(f"{name} answered what cannot be read: {error}; {hint}") from error
+        raise Rejected(f"{name} sent a malformed response: {error}; {hint}") from error
 
 
 def searcher(config: WebSearchConfig, environment: Mapping[str, str] = os.environ) -> Searcher | None:
-    """Return who searches, as configured; None when nobody does.  Raises `ConfigInvalid`."""
+    """Return the configured provider; None if there is none.  Raises `ConfigInvalid`."""
     match config.provider:
         case "":
             return None
@@ -134,7 +134,7 @@ def searcher(config: WebSearchConfig, environment: Mapping[str, str] = os.enviro
 
 
 def search_host(config: WebSearchConfig) -> str:
-    """Return where the words of a search go: the host of the engine, or the name of the plugin."""
+    """Return where queries are sent: the host of the engine, or the name of the plugin."""
     url = config.url or (BRAVE_URL if config.provider == "brave" else "")
     return named(host_of(url)) if url else config.provider
 
@@ -155,12 +155,12 @@ class WebSearchArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def web_search_tool(provider: Searcher, hosts: Hosts, host: str) -> StructTool[WebSearchArgs]:
-    """Return the tool that asks a searcher, who learns the words of a search; `host` is where they go."""
+    """Return the tool for a provider.  `host` is the host that queries are sent to."""
 
-    async def ask(args: WebSearchArgs, site: Site) -> Question | None:
-        return await hosts.ask_after_reading(host, f"May I search the web for this?\n\n    {args.query}", site)
+    async def ask(args: WebSearchArgs, context: CallContext) -> Question | None:
+        return await hosts.ask_after_reading(host, f"May I search the web for this?\n\n    {args.query}", context)
 
-    async def search(args: WebSearchArgs, _site: Site) -> str:
+    async def search(args: WebSearchArgs, _context: CallContext) -> str:
         found = list(await provider.search(args.query, args.limit))[: args.limit]
         if not found:
             return f"Nothing was found for {args.query!r}; try other words."
@@ -177,7 +177,7 @@ def web_search_tool(provider: Searcher, hosts: Hosts, host: str) -> StructTool[W
     )
 
 
-def _listed(found: Sequence[Found]) -> str:
+def _listed(found: Sequence[SearchResult]) -> str:
     lines = (
         f"{number}. {each.title.strip() or each.url}\n   {each.url}\n   {' '.join(each.text.split())[:SNIPPET_MAX_CHARS]}"
         for number, each in enumerate(found, 1)

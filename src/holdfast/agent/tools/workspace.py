@@ -1,4 +1,4 @@
-"""The workspace: which paths lie inside of it, and how files there are opened without being led outside."""
+"""The workspace: resolves paths inside it, and opens files without following links that lead outside."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from holdfast.errors import DiskFull, NotFound, Rejected, Unavailable
 
 Result = TypeVar("Result")
 
-# Where people's files are kept that they hand in.
+# The folder of uploaded files.
 UPLOADS = "uploads"
 
-# As many as the kernel itself follows.
+# The kernel's own limit.
 LINKS_MAX = 40
 PATH_MAX_CHARS = 4_096
 SNIFFED_BYTES = 8_192
 
 
 class Workspace:
-    """The one folder that an agent works in."""
+    """The folder that an agent works in."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
-        # The same folder, as whoever configured it spells it.
+        # Also as it is spelled in the configuration, before links are resolved.
         self._spellings = {self.root.parts, Path(os.path.abspath(root)).parts}  # noqa: PTH100 - Path has no lexical form.
 
     def resolve(self, text: str) -> Path:
-        """Return the place inside the workspace that a path means, with no link left in it.
+        """Return the absolute path inside the workspace that a path means, with all links resolved.
 
-        The place need not exist.  Raises `Rejected` where the path leads outside.
+        It need not exist.  Raises `Rejected` if the path leads outside.
         """
         if "\0" in text:
             raise Rejected("a path cannot contain a NUL character")
@@ -64,20 +64,17 @@ class Workspace:
         return self.root.joinpath(*found)
 
     def is_handed_in(self, text: str) -> bool:
-        """Return whether a path says that it means something that a person handed in, or leads there now through links.
-
-        Raises `Rejected` where the path leads outside.
-        """
+        """Return whether a path names an upload, literally or through links.  Raises `Rejected` if it leads outside."""
         as_written = Path(os.path.normpath(self.root / text))
         return any(path.is_relative_to(self.root / UPLOADS) for path in (as_written, self.resolve(text)))
 
     def shown(self, path: Path) -> str:
-        """Return a path as a model should read it: relative to the workspace."""
+        """Return a path relative to the workspace, for the model."""
         return path.relative_to(self.root).as_posix()
 
     @contextmanager
     def folder(self, path: Path, *, make: bool = False) -> Generator[int]:
-        """Hold a folder of the workspace open, by a descriptor that no rename or link can move elsewhere."""
+        """Open a folder of the workspace; no rename or link can move its descriptor elsewhere."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         held = os.open(self.root, flags)
         try:
@@ -92,7 +89,7 @@ class Workspace:
             os.close(held)
 
     def _inside(self, path: str, text: str) -> list[str]:
-        """Return the components of a path, counted from the workspace; `text` is what was asked for."""
+        """Return the components of a path relative to the workspace; `text` is the original path, for errors."""
         if path == "~" or path.startswith("~/"):
             raise self._outside(text)
         pure = PurePosixPath(path)
@@ -108,7 +105,7 @@ class Workspace:
 
 
 def _link(path: Path) -> str | None:
-    """Return where a link leads; None where there is no link."""
+    """Return the target of a link; None if it is not a link."""
     try:
         return str(path.readlink())
     except OSError as error:
@@ -125,12 +122,12 @@ def _make_folder(name: str, folder: int) -> None:
 
 
 async def in_thread(work: Callable[[], Result]) -> Result:
-    """Do something with files off the loop, and name what went wrong."""
-    return await asyncio.to_thread(named, work)
+    """Run file operations in a thread, with `OSError` translated."""
+    return await asyncio.to_thread(translating_errors, work)
 
 
-def named(work: Callable[[], Result]) -> Result:
-    """Do something with files, and name what went wrong."""
+def translating_errors(work: Callable[[], Result]) -> Result:
+    """Run file operations with `OSError` translated."""
     try:
         return work()
     except OSError as error:
@@ -155,6 +152,6 @@ def _translated(error: OSError) -> NotFound | Rejected | Unavailable:
 
 
 def is_binary(content: bytes) -> bool:
-    """Return whether the beginning of a file is no text."""
+    """Return whether the beginning of a file is binary."""
     marked = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     return not marked and b"\0" in content[:SNIFFED_BYTES]

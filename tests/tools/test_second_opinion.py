@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 import pytest
 
 from holdfast.agent.models.port import Called, Done, Event, Facts, Request, Said, StopReason, Thought, ToolCall, UserMessage
-from holdfast.agent.smart import COMMAND_MAX_CHARS, SmartJudge
+from holdfast.agent.second_opinion import COMMAND_MAX_CHARS, CommandJudge
 from holdfast.core.usage import Usage
 from holdfast.errors import HoldfastError, ModelRejected, ModelUnavailable
 
@@ -51,7 +51,7 @@ class Oracle:
 
 
 async def allowed(model: Oracle, command: str = "rm -rf build", asked: str = "clean up") -> bool:
-    judge = SmartJudge(model, answer_max_s=0.2)
+    judge = CommandJudge(model, answer_max_s=0.2)
     return await judge.allows(command, REASONS, asked=asked, workdir="/srv/w", hosts=["example.com"])
 
 
@@ -126,5 +126,5 @@ async def test_a_second_opinion_is_paid_for() -> None:
 
     used = Usage(model="test:oracle", input_tokens=200, output_tokens=1)
     model = Oracle([Said("ALLOW"), Done(reason=StopReason.END, usage=used)])
-    assert await SmartJudge(model).allows("rm -rf build", REASONS, asked="clean up", spend=spend)
+    assert await CommandJudge(model).allows("rm -rf build", REASONS, asked="clean up", spend=spend)
     assert paid == [used]

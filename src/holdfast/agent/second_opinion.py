@@ -1,4 +1,4 @@
-"""A second opinion: a model decides whether a command is plainly what the person asked for."""
+"""A second opinion on a command: a model decides whether the person plainly asked for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.errors import Rejected, Unavailable
 ANSWER_MAX_S = 20
 ANSWER_TOKENS_MAX = 300
 ANSWER_MAX_CHARS = 2_000
-# What is longer cannot be looked through at a glance: a person should.
+# A person is asked about longer commands.
 COMMAND_MAX_CHARS = 4_000
 REQUEST_MAX_CHARS = 8_000
 
@@ -37,8 +37,8 @@ Answer with one line and nothing else: ALLOW or ASK."""
 _ANSWER = re.compile(r"\s*(ALLOW|ASK)\.?\s*")
 
 
-class SmartJudge:
-    """Asks a model once.  Whatever is not a clear yes, in time, is left to the person."""
+class CommandJudge:
+    """Asks a model once.  Only a clear yes in time allows a command; otherwise the person is asked."""
 
     def __init__(self, model: Model, answer_max_s: float = ANSWER_MAX_S) -> None:
         self._model = model
@@ -78,7 +78,7 @@ class SmartJudge:
         return found is not None and found[1] == "ALLOW"
 
     async def _answer(self, request: Request, spend: Spend) -> str:
-        """Return what the model said to its end; nothing where it did anything else than say it."""
+        """Return the model's answer; empty if it is too long, incomplete, or a tool call."""
         said = ""
         async with aclosing(self._model.stream(request)) as events:
             async for event in events:

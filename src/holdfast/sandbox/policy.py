@@ -1,8 +1,8 @@
-"""Consent: whether a command runs without asking a person.
+"""The policy of commands: whether a command runs without asking a person.
 
-What contains the command decides, never what its text looks like.  Inside a sandbox that confines it, a command runs
-unasked; without one, every command asks but a few programs that can only print.  What is said about the text of a command
-besides, the reasons and the deny list, is a hint for people.
+The sandbox decides, not the text of the command.  In a sandbox that confines it, a command runs without a question.
+Without one, a person is asked about every command except a few programs that can only print.  The reasons and the deny list
+look at the text, but they are only hints.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _WEB_PORTS = frozenset({80, 443})
 _PORT_MAX = 65_535
 
 
-class ConsentVerdict(StrEnum):
-    """What a command needs before it runs: nothing, a person's answer, or that it never may."""
+class CommandVerdict(StrEnum):
+    """Whether a command runs at once, after a person's approval, or never."""
 
     RUN = "run"
     ASK = "ask"
@@ -30,10 +30,10 @@ class ConsentVerdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consent:
-    """A verdict, and why, in plain words."""
+class CommandDecision:
+    """A verdict, and the reasons for it, for people."""
 
-    verdict: ConsentVerdict
+    verdict: CommandVerdict
     reasons: tuple[str, ...] = ()
 
 
@@ -45,38 +45,38 @@ def decide(
     new_hosts: Sequence[str] = (),
     deny: Sequence[str] = (),
     without: str = "no sandbox on this machine",
-) -> Consent:
+) -> CommandDecision:
     """Decide about one command.
 
-    `confines` says that a sandbox will hold it; `only_prints`, that it is one of the programs of `PRINTING` and everything
-    that it names was found where it should be.  `new_hosts` are those that it wants to reach and nobody has approved yet.
-    `without` says why there is no sandbox.
+    `confines` says that a sandbox confines it.  `only_prints` says that it is one of the programs in `PRINTING`, and that
+    its program and files were found in permitted places.  `new_hosts` are the hosts that it names and that are not approved
+    yet.  `without` says why there is no sandbox.
     """
     if pattern := denied(command, deny):
-        return Consent(verdict=ConsentVerdict.REFUSE, reasons=(f"the operator denies {pattern}",))
+        return CommandDecision(verdict=CommandVerdict.REFUSE, reasons=(f"the operator denies {pattern}",))
     if not confines and not only_prints:
-        return Consent(verdict=ConsentVerdict.ASK, reasons=(without, *reasons(command)))
+        return CommandDecision(verdict=CommandVerdict.ASK, reasons=(without, *reasons(command)))
     if confines and new_hosts:
-        return Consent(verdict=ConsentVerdict.ASK, reasons=(f"it wants to reach {', '.join(new_hosts)}",))
-    return Consent(verdict=ConsentVerdict.RUN)
+        return CommandDecision(verdict=CommandVerdict.ASK, reasons=(f"it wants to reach {', '.join(new_hosts)}",))
+    return CommandDecision(verdict=CommandVerdict.RUN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """What a program may be given, so that it can only print: options that match, and names of files."""
+class ArgumentRules:
+    """The arguments with which a program can only print: matching options, and names of files."""
 
     options: str = r"(?!)"
-    # The options that take the word after them, and what that word must be.
+    # Options that take a number as the next word.
     valued: str = r"(?!)"
     files_min: int = 0
     files_max: int = 0
-    # Other words, which are printed and nothing else.
+    # Other words, which are only printed.
     words: str = r"(?!)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Printing:
-    """A command that can only print, if its program and its files are found where they should be."""
+class PrintingCommand:
+    """A command that can only print, provided that its program and its files are in permitted places."""
 
     program: str
     arguments: tuple[str, ...]
@@ -85,32 +85,32 @@ class Printing:
 
 _MANY = 100
 _NUMBER = r"[+-]?[0-9]{1,9}"
-# Programs with no argument that can act.  Whoever adds one reads its manual to the end: no option of it, short, long or
-# abbreviated, may write, follow links, read a list of files, or start anything; only what stands here is let through.
-PRINTING: Mapping[str, Shape] = MappingProxyType(
+# Programs that can only print, with the arguments that are let through.  Before you add one, read its whole manual: no
+# permitted option, short, long or abbreviated, may write, follow links, read a list of files, or start a program.
+PRINTING: Mapping[str, ArgumentRules] = MappingProxyType(
     {
-        "pwd": Shape(),
-        "whoami": Shape(),
-        "id": Shape(),
-        "true": Shape(),
-        "false": Shape(),
-        "uname": Shape(options=r"-[asnrvmo]+"),
-        "date": Shape(options=r"-u", words=r"\+[%A-Za-z0-9:_-]+"),
-        "echo": Shape(options=r"-n", words=r"[A-Za-z0-9_.,:/+%@-]+"),
-        "ls": Shape(options=r"-[1aAlhrtSRdF]+", files_max=_MANY),
-        "cat": Shape(options=r"-n", files_min=1, files_max=_MANY),
-        "head": Shape(options=r"-[0-9]{1,9}", valued=r"-[nc]", files_min=1, files_max=_MANY),
-        "tail": Shape(options=r"-[0-9]{1,9}", valued=r"-[nc]", files_min=1, files_max=_MANY),
-        "wc": Shape(options=r"-[lwcm]+", files_min=1, files_max=_MANY),
+        "pwd": ArgumentRules(),
+        "whoami": ArgumentRules(),
+        "id": ArgumentRules(),
+        "true": ArgumentRules(),
+        "false": ArgumentRules(),
+        "uname": ArgumentRules(options=r"-[asnrvmo]+"),
+        "date": ArgumentRules(options=r"-u", words=r"\+[%A-Za-z0-9:_-]+"),
+        "echo": ArgumentRules(options=r"-n", words=r"[A-Za-z0-9_.,:/+%@-]+"),
+        "ls": ArgumentRules(options=r"-[1aAlhrtSRdF]+", files_max=_MANY),
+        "cat": ArgumentRules(options=r"-n", files_min=1, files_max=_MANY),
+        "head": ArgumentRules(options=r"-[0-9]{1,9}", valued=r"-[nc]", files_min=1, files_max=_MANY),
+        "tail": ArgumentRules(options=r"-[0-9]{1,9}", valued=r"-[nc]", files_min=1, files_max=_MANY),
+        "wc": ArgumentRules(options=r"-[lwcm]+", files_min=1, files_max=_MANY),
     }
 )
-# Nothing that any shell reads as more than itself: no quote, glob, variable, assignment, redirection, comment or history.
+# Words that every shell takes literally: no quote, glob, variable, assignment, redirection, comment or history.
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:/+%@-]+(?:[ \t]+[A-Za-z0-9_.,:/+%@-]+)*")
 _PLAIN_MAX_CHARS = 2_000
 
 
-def printing(command: str) -> Printing | None:
-    """Return a command that is plain words of the shape that `PRINTING` has for its program; None for every other."""
+def printing(command: str) -> PrintingCommand | None:
+    """Parse a command that consists of plain words and is permitted by `PRINTING`; None for every other command."""
     if len(command) > _PLAIN_MAX_CHARS or not _PLAIN.fullmatch(command):
         return None
     program, *arguments = command.split()
@@ -129,22 +129,22 @@ def printing(command: str) -> Printing | None:
             files.append(word)
     if not shape.files_min <= len(files) <= shape.files_max:
         return None
-    return Printing(program=program, arguments=tuple(arguments), files=tuple(files))
+    return PrintingCommand(program=program, arguments=tuple(arguments), files=tuple(files))
 
 
-# Where one command of a script ends and the next may begin.
+# The separators between the commands of a script.
 _DIVIDERS = re.compile(r"[;&|()`\n{}]|\$\(")
-# An expression of the operator may take the square or the cube of what it looks at.
+# Bounds the time of an operator's regular expression, which may grow with a power of the text's length.
 _LOOKED_AT_MAX_CHARS = 20_000
 _PIECE_MAX_CHARS = 1_000
 
 
 def denied(command: str, patterns: Sequence[str]) -> str:
-    """Return the pattern of the operator that a command matches; nothing where it matches none.
+    """Return the operator's deny pattern that a command matches; empty if there is none.
 
-    A pattern is a glob that a command matches or begins with, or a regular expression between slashes.  It is a hint: no
-    script is looked into, a command can be spelt in another way, and of a long text only the beginning counts.  Only the
-    sandbox enforces anything.
+    A pattern is a glob that a command matches or begins with, or a regular expression between slashes.  It is only a hint:
+    scripts are not read, a command can be spelled in another way, and only the beginning of a long text is checked.  Only
+    the sandbox enforces anything.
     """
     if not patterns:
         return ""
@@ -158,7 +158,7 @@ def _matches(pattern: str, text: str) -> bool:
         try:
             return re.search(pattern[1:-1], text) is not None
         except re.error:
-            # It was meant to deny something, and nobody knows what.
+            # An invalid pattern denies everything, because it is not known what it was meant to deny.
             return True
     return fnmatchcase(text, pattern) or fnmatchcase(text, f"{pattern} *")
 
@@ -182,40 +182,40 @@ _WHY: Mapping[str, str] = MappingProxyType(
 
 
 def reasons(command: str) -> tuple[str, ...]:
-    """Return what a person may want to know about a command before they read it; a hint, which decides nothing."""
+    """Return hints for the person who is asked about a command.  They decide nothing."""
     found = dict.fromkeys(why for word in _WORD.findall(command) if (why := _WHY.get(word)))
     return tuple(found)[:REASONS_MAX]
 
 
-_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
-_HOST_MAX_CHARS = 253
+HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
+HOST_MAX_CHARS = 253
 
 
 def refusal(refused: Collection[str]) -> str:
-    """Say which hosts a command tried to reach and could not, and what to do about it."""
+    """Describe the hosts that a command tried to reach and could not, with what to do about it."""
     found = sorted({host(each) for each in refused})
     names = found[:HOSTS_MAX]
     more = f" and {len(found) - len(names)} more" if len(found) > len(names) else ""
     return (
-        f"It tried to reach {', '.join(names)}{more}, which nobody has approved, and could not. If it needs that, run it "
+        f"It tried to reach {', '.join(names)}{more}, which is not approved, and could not. If it needs that, run it "
         f"again with hosts={names!r}: the person is asked."
     )
 
 
 def host(text: str) -> str:
-    """Return a host as it is compared and approved: in lower case, with its port unless that is one of the web.
+    """Return a host in the form that is compared and approved: in lower case, with its port unless that is 80 or 443.
 
-    Raises `ValueError` for what names no single host.
+    Raises `ValueError` if the text does not name a single host.
     """
     whole = text.strip().lower()
-    # An address of the new kind is full of colons, and needs its brackets only before a port.
+    # An IPv6 address needs brackets only before a port.
     whole = f"[{whole}]" if whole.count(":") > 1 and not whole.startswith("[") else whole
     name, divider, port = whole.rpartition(":")
     if not divider or whole.endswith("]"):
         name, divider, port = whole, "", ""
     name = name.rstrip(".")
-    if len(name) > _HOST_MAX_CHARS or not (_is_bracketed(name) if name.startswith("[") else _HOST.fullmatch(name)):
-        raise ValueError(f"{text!r} is no host; write example.com or example.com:8080")
+    if len(name) > HOST_MAX_CHARS or not (_is_bracketed(name) if name.startswith("[") else HOST.fullmatch(name)):
+        raise ValueError(f"{text!r} is not a host; write example.com or example.com:8080")
     if not port:
         if divider:
             raise ValueError(f"{text!r} has no port after its colon")

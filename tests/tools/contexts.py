@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.agent.context_files import nothing_granted
 from holdfast.agent.tools.hosts import Hosts
-from holdfast.agent.tools.port import Site
+from holdfast.agent.tools.port import CallContext
 from holdfast.clock import SystemClock
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
@@ -36,17 +36,17 @@ class Resting:
             self.now -= 1
 
 
-def site(
+def call_context(
     session: dict[str, Any] | None = None,
     call_id: str = "call_1",
     rest: Any = None,
     private: tuple[str, ...] = (),
     **turn: Any,
-) -> Site:
+) -> CallContext:
     """Return a place to call from; what is not said is a conversation on Telegram."""
     facts = {"id": SessionId("ses_1"), "key": "telegram:1", "channel": "telegram", "owner": "local", "one_shot": False}
     ids = {"id": TurnId("trn_1"), "session_id": SessionId("ses_1"), "ordinal": 1, "accepted_at": START}
-    return Site(
+    return CallContext(
         session=Session(**{**facts, "created_at": START, "updated_at": START, **(session or {})}),
         turn=Turn(**{**ids, **turn}),
         call_id=CallId(call_id),

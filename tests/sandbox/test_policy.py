@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
-from holdfast.core.consent import (
+from holdfast.sandbox.policy import (
     PRINTING,
-    ConsentVerdict,
+    CommandVerdict,
     decide,
     denied,
     host,
@@ -33,13 +33,13 @@ def test_what_contains_a_command_decides_and_not_its_text(
     """SECURITY 9, 10: every combination, and for each the same whatever the command says."""
     found = decide(command, confines=confines, only_prints=prints, new_hosts=hosts, deny=deny)
     if deny:
-        expected = ConsentVerdict.REFUSE
+        expected = CommandVerdict.REFUSE
     elif confines:
-        expected = ConsentVerdict.ASK if hosts else ConsentVerdict.RUN
+        expected = CommandVerdict.ASK if hosts else CommandVerdict.RUN
     else:
-        expected = ConsentVerdict.RUN if prints else ConsentVerdict.ASK
+        expected = CommandVerdict.RUN if prints else CommandVerdict.ASK
     assert found.verdict is expected
-    assert bool(found.reasons) == (expected is not ConsentVerdict.RUN)
+    assert bool(found.reasons) == (expected is not CommandVerdict.RUN)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_host_is_compared_by_its_name_and_port(text: str, found: str) -> None:
     ],
 )
 def test_what_names_no_single_host_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no host|has no port"):
+    with pytest.raises(ValueError, match=r"is not a host|has no port"):
         host(text) if text != "a\n" else host("a\nb")
 
 
