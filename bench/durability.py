@@ -179,5 +179,5 @@ async def _running(store: Store) -> list[Turn]:
     now = _clock.now_ms()
     node = new_node_id(now)
     await store.nodes.join(node, now)
-    claimed = await store.turns.claim(node, PRODUCERS)
-    return [(await store.turns.start(turn, now))[0] for turn in claimed]
+    taken = await store.turns.take(node, PRODUCERS, now)
+    return [turn if entries else (await store.turns.start(turn, now))[0] for turn, entries in taken]

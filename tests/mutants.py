@@ -669,6 +669,20 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/conformance/test_locks.py",),
     ),
     Mutant(
+        "locks: an append locks its session",
+        "store/journal.py",
+        "    yield Lock([locks.session(turn.session_id)])\n    hold = ",
+        "    hold = ",
+        ("tests/conformance/test_journal.py",),
+    ),
+    Mutant(
+        "locks: a repeated request locks the session of the first",
+        "store/intake.py",
+        "        names.append(locks.key(message.dedupe_key))",
+        "        names.append((message.dedupe_key,))",
+        ("tests/conformance/test_turns.py",),
+    ),
+    Mutant(
         "locks: sessions in one order",
         "store/locks.py",
         "ORDER BY s.id FOR NO KEY UPDATE OF s",
@@ -762,7 +776,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a session is locked while late entries are written",
         "store/journal.py",
-        "touches=[locks.session(session_id) for session_id in {entry.session_id for entry in entries}],",
+        "    yield Lock([locks.session(session_id) for session_id in {entry.session_id for entry in entries}])\n",
         "",
         ("tests/conformance/test_concurrency.py",),
     ),
@@ -790,7 +804,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a session is held while its turn is told of a stop",
         "store/settlement.py",
-        "    yield from locks.hold(dialect, at_work)\n",
+        "    yield Lock(list(map(locks.session, at_work)))\n",
         "",
         ("tests/conformance/test_concurrency.py",),
     ),
@@ -1538,13 +1552,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "AND s.one_shot = 0 AND s.pinned = 0",
         "AND s.one_shot = 0",
         ("tests/conformance/test_sessions.py",),
-    ),
-    Mutant(
-        "leaving out: once",
-        "store/settlement.py",
-        'if not (yield Run(_UNDONE, {"id": turn_id})):',
-        'if (yield Run(_UNDONE, {"id": turn_id})) is not None:',
-        ("tests/conformance/test_forks.py",),
     ),
     Mutant(
         "verbatim: no agent",
@@ -3117,7 +3124,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a session is locked before its turn by a retry",
         "store/retries.py",
-        "        yield from locks.hold(dialect, [each.session_id])\n",
+        "        yield Lock([locks.session(each.session_id)])\n",
         "",
         ("tests/conformance/test_retries.py",),
     ),

@@ -38,10 +38,13 @@ from holdfast.ids import (
     new_session_id,
     new_turn_id,
 )
+from holdfast.store import locks
 from holdfast.store.audit import audit
 from holdfast.store.database import Params, Row, Run, Transaction, Work
 from holdfast.store.retention import TABLES
 from holdfast.store.store import Store
+from tests.claims import claim
+from tests.watched import watched
 
 T = TypeVar("T")
 
@@ -83,6 +86,8 @@ class Scene:
     async def another_store(self) -> Store:
         """Open the same database once more, as another process would."""
         store = await self._open_it()
+        if not self.postgres:
+            store = await watched(store)
         self._stores.push_async_callback(store.close)
         return store
 
@@ -104,7 +109,7 @@ class Scene:
         return await (by or self.store).intake.accept(self.message(text, **changes), *ids, self.now)
 
     async def claim(self, limit: int = 10, node: NodeId | None = None, *, by: Store | None = None) -> list[Turn]:
-        return await (by or self.store).turns.claim(node or self.node, limit)
+        return await claim(by or self.store, node or self.node, limit)
 
     async def claimed(self, text: str = "hello", **changes: Any) -> Turn:
         """Accept a message and claim its turn."""
@@ -282,6 +287,7 @@ class Scene:
 
 
 def _one(sql: str, params: Params) -> Transaction[list[Row]]:
+    yield locks.UNNAMED
     return (yield Run(sql, params))
 
 

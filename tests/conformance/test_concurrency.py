@@ -21,6 +21,7 @@ from holdfast.ids import NodeId, TurnId, new_session_id, new_turn_id
 from holdfast.store import cancellation, deliveries, intake, journal, nodes, segments, settlement, turns
 from holdfast.store.database import POSTGRES, Run, Transaction, Work
 from holdfast.store.store import Store
+from tests.claims import claim
 from tests.conformance.scenes import OWNER, START, Scene, closed_gate, on_postgres
 from tests.conformance.test_jobs import HOUR, job
 
@@ -101,7 +102,7 @@ async def test_nodes_that_claim_at_once_never_get_the_same_turn(scene: Scene) ->
     async def work(store: Store, node: NodeId) -> list[Turn]:
         claimed: list[Turn] = []
         while len(claimed) < len(made):
-            found = await store.turns.claim(node, 3)
+            found = await claim(store, node, 3)
             if not found:
                 break
             claimed += found
@@ -233,7 +234,7 @@ async def test_a_turn_that_is_cancelled_while_its_node_stops_is_not_told_of_it(s
 async def test_a_cancel_reaches_a_turn_that_moves_at_the_same_moment(scene: Scene) -> None:
     """A1: it was claimed between our look and our write, which is no reason to leave it."""
     receipt = await scene.accept()
-    claim = turns._CLAIM.format(skip_locked=POSTGRES.skip_locked)
+    claim = turns._claiming("").format(skip_locked=POSTGRES.skip_locked)
     claimed, cancelled = await race(
         scene,
         lambda: turns._claim(claim, scene.node, 1),
@@ -249,7 +250,7 @@ async def test_a_cancel_reaches_a_turn_that_moves_at_the_same_moment(scene: Scen
 async def test_ending_a_session_reaches_a_turn_that_is_claimed_at_the_same_moment(scene: Scene) -> None:
     """A1"""
     receipt = await scene.accept()
-    claim = turns._CLAIM.format(skip_locked=POSTGRES.skip_locked)
+    claim = turns._claiming("").format(skip_locked=POSTGRES.skip_locked)
     _, ended = await race(
         scene,
         lambda: turns._claim(claim, scene.node, 1),
@@ -623,7 +624,7 @@ class Crew:
     async def work(self, store: Store) -> None:
         node = await self.scene.joined(store)
         while self.busy:
-            for turn in await store.turns.claim(node, 4):
+            for turn in await claim(store, node, 4):
                 with suppress(Stale):
                     await self.run(store, turn)
             for sent in await store.deliveries.claim(node, self.scene.now, 4):

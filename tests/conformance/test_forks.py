@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -17,7 +16,6 @@ from holdfast.core.turns import Cause, Mode, TurnState
 from holdfast.errors import IllegalMove, NotFound
 from holdfast.ids import SessionId, TurnId, new_session_id
 from tests.conformance.scenes import Scene
-from tests.conformance.test_wakes import listen
 
 
 def copy_of(scene: Scene) -> Session:
@@ -153,42 +151,6 @@ async def test_undoing_leaves_the_last_exchange_out_and_deletes_nothing(scene: S
     assert await scene.store.settlement.undo(first.session_id, scene.now) is None
 
 
-async def test_any_exchange_is_left_out_and_the_last_one_says_so(scene: Scene) -> None:
-    first = await scene.finished("first", "one")
-    second = await scene.interrupted("second")
-    third = await scene.finished("third", "three")
-    heard, _ = listen(scene.store)
-    assert await scene.store.settlement.leave_out(first.id, scene.now)
-    assert heard == [f"session:{first.session_id}"]
-    assert [text for role, text in await shown(scene, first.session_id) if role == "user"] == ["second", "third"]
-    assert await scene.store.settlement.leave_out(third.id, scene.now)
-    assert await scene.store.sessions.resume_cause(first.session_id) is None
-    assert not await scene.store.settlement.leave_out(second.id, scene.now)
-    assert await shown(scene, first.session_id) == []
-    before = await scene.snapshot()
-    assert not await scene.store.settlement.leave_out(third.id, scene.now)
-    assert await scene.snapshot() == before
-
-
-async def test_what_waits_behind_an_exchange_that_is_left_out_is_left(scene: Scene) -> None:
-    """A1: a session with something in flight is not for anybody to delete."""
-    first = await scene.finished("first")
-    waiting = await scene.accept("second")
-    assert await scene.store.settlement.leave_out(first.id, scene.now)
-    with pytest.raises(IllegalMove, match="cancel"):
-        await scene.store.settlement.leave_out(waiting.turn_id, scene.now)
-    with pytest.raises(NotFound):
-        await scene.store.settlement.leave_out(TurnId("nothing"), scene.now)
-
-
-async def test_of_two_who_leave_an_exchange_out_one_says_so(scene: Scene) -> None:
-    """P1"""
-    turn = await scene.finished()
-    other = await scene.another_store() if scene.postgres else scene.store
-    await asyncio.gather(*(store.settlement.leave_out(turn.id, scene.now) for store in [scene.store, other] * 3))
-    assert (await scene.kinds(turn.session_id)).count(EntryKind.TURN_UNDONE) == 1
-
-
 async def test_what_is_in_flight_is_stopped_before_it_is_undone(scene: Scene) -> None:
     turn = await scene.running("one")
     with pytest.raises(IllegalMove):
@@ -241,8 +203,8 @@ async def test_a_fork_begins_its_context_where_the_original_does(scene: Scene) -
     await scene.finish(second)
     fork = await scene.store.sessions.fork(first.session_id, copy_of(scene))
     entries = await scene.entries(fork.id)
-    begins = await scene.store.journal.context_begins(fork.id)
     copied = await scene.store.turns.list(fork.id)
+    begins = (await scene.store.journal.brief(copied[0])).after
     (compacted,) = [entry for entry in entries if entry.kind is EntryKind.CONTEXT_COMPACTED]
     assert compacted.data["through"] == copied[0].id
     assert waiting.turn_id not in {entry.turn_id for entry in entries}

@@ -17,7 +17,6 @@ from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Cause, Mode, Resume, Turn, TurnEvent
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import CallId, SessionId, TurnId
-from holdfast.store.database import Run, Transaction
 from holdfast.store.store import Store
 from tests.conformance.scenes import OWNER, START, Scene
 
@@ -439,32 +438,27 @@ async def test_an_entry_of_an_unknown_kind_is_a_note_among_readable_neighbours(s
     turn = await scene.running()
     turn, (entry,) = await scene.store.journal.append(turn, [DraftEntry(kind=EntryKind.TEXT, at=1, data={"text": "old"})])
     rename = "UPDATE entries SET kind = 'hologram' WHERE session_id = :id AND seq = :seq"
-    await scene.store.database.write(lambda: _run(rename, {"id": turn.session_id, "seq": entry.seq}))
+    await scene.sql(rename, id=turn.session_id, seq=entry.seq)
     read = await scene.store.journal.read(turn.session_id)
     assert [each.kind for each in read] == [EntryKind.TURN_ACCEPTED, EntryKind.TURN_STARTED, EntryKind.NOTE]
 
 
-def _run(sql: str, params: dict[str, str | int]) -> Transaction[None]:
-    yield Run(sql, params)
-
-
 async def test_a_context_begins_at_the_start_until_it_is_compacted(scene: Scene) -> None:
     turn = await scene.say(await scene.running(), "hi")
-    assert await scene.store.journal.context_begins(turn.session_id) == 0
+    assert (await scene.store.journal.brief(turn)).after == 0
     for after in (2, 3):
         summary = scene.draft(EntryKind.CONTEXT_COMPACTED, text="so far", through=turn.id, after=after)
         turn, _ = await scene.store.journal.append(turn, [summary])
     other = await scene.running(conversation="chat:2")
-    assert await scene.store.journal.context_begins(turn.session_id) == 3
-    assert await scene.store.journal.context_begins(other.session_id) == 0
-    assert await scene.store.journal.context_begins(SessionId("nothing")) == 0
+    assert (await scene.store.journal.brief(turn)).after == 3
+    assert (await scene.store.journal.brief(other)).after == 0
 
 
 async def test_a_summary_that_cannot_be_read_hides_nothing(scene: Scene) -> None:
     """R11: the whole conversation is the context then."""
     turn = await scene.running()
     await scene.store.journal.append(turn, [scene.draft(EntryKind.CONTEXT_COMPACTED, text="so far", after="here")])
-    assert await scene.store.journal.context_begins(turn.session_id) == 0
+    assert (await scene.store.journal.brief(turn)).after == 0
 
 
 async def test_a_conversation_is_read_by_its_turns_in_both_directions(scene: Scene) -> None:

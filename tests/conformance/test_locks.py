@@ -8,15 +8,20 @@ from contextlib import suppress
 from pathlib import Path
 
 import asyncpg
+import pytest
 
 from holdfast.core import segments
 from holdfast.core.intake import Busy, Receipt
 from holdfast.core.turns import Cause, Policy, Resume, Turn
 from holdfast.errors import NotFound, Rejected, Stale
 from holdfast.ids import NodeId, SessionId, TurnId
+from holdfast.store import locks
+from holdfast.store.database import Lock, Run, Transaction
 from holdfast.store.opening import open_store
 from holdfast.store.store import Store
-from tests.conformance.scenes import OWNER, Scene, on_postgres
+from tests.claims import claim
+from tests.conformance.scenes import OWNER, Scene, on_postgres, on_sqlite
+from tests.watched import Undeclared
 
 SECONDS = 6
 CONVERSATIONS = ("a", "b", "c")
@@ -52,7 +57,7 @@ class Turmoil:
         await self.accept(store, node, busy=Busy.INTERRUPT)
 
     async def work(self, store: Store, node: NodeId) -> None:
-        claimed = await store.turns.claim(node, len(CONVERSATIONS))
+        claimed = await claim(store, node, len(CONVERSATIONS))
         await asyncio.gather(*(self._play(store, node, turn) for turn in claimed))
 
     async def _play(self, store: Store, node: NodeId, turn: Turn) -> None:
@@ -83,7 +88,7 @@ class Turmoil:
 
     async def sweep(self, store: Store, _node: NodeId) -> None:
         lost = await self.scene.joined(store)
-        await store.turns.claim(lost, 1)
+        await claim(store, lost, 1)
         await store.nodes.leave(lost)
         await store.nodes.sweep(Cause.CRASH, POLICY, self.scene.now)
 
@@ -95,11 +100,8 @@ class Turmoil:
             await store.segments.settle(segment, segments.SegmentEvent.SUCCEED, self.scene.now)
 
     async def undo(self, store: Store, _node: NodeId) -> None:
-        turn_id, session_id = self._any()
-        if self.dice.random() < 0.5:
-            await store.settlement.undo(session_id, self.scene.now)
-        else:
-            await store.settlement.leave_out(turn_id, self.scene.now)
+        _, session_id = self._any()
+        await store.settlement.undo(session_id, self.scene.now)
 
     async def delete(self, store: Store, _node: NodeId) -> None:
         _, session_id = self._any()
@@ -186,3 +188,30 @@ async def deadlocks(scene: Scene) -> int:
         return await connection.fetchval("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
     finally:
         await connection.close()
+
+
+def _title(session_id: SessionId, *first: Lock) -> Transaction[None]:
+    for lock in first:  # noqa: UP028 - A tuple takes nothing that is sent back.
+        yield lock
+    yield Run("UPDATE sessions SET title = 'other' WHERE id = :id", {"id": session_id})
+
+
+@on_sqlite
+async def test_a_transaction_writes_no_session_that_it_has_not_locked(scene: Scene) -> None:
+    """Every transaction of this suite is watched like these: see tests/watched.py."""
+    turn, other = await scene.running(conversation="a"), await scene.running(conversation="b")
+    write, session = scene.store.database.write, locks.session(turn.session_id)
+    for enough in ([Lock([session])], [Lock([locks.turn(turn.id)])], [Lock([locks.conversation("local", "a")])]):
+        await write(lambda enough=enough: _title(turn.session_id, *enough))
+    for short in ([], [Lock([locks.session(other.session_id)])], [Lock([locks.turn(other.id)])], [Lock([("job", "a")])]):
+        with pytest.raises(Undeclared, match=turn.session_id):
+            await write(lambda short=short: _title(turn.session_id, *short))
+
+
+@on_sqlite
+async def test_only_a_transaction_that_is_alone_locks_what_it_finds_later(scene: Scene) -> None:
+    turn, other = await scene.running(conversation="a"), await scene.running(conversation="b")
+    write, later = scene.store.database.write, Lock([locks.session(other.session_id)])
+    await write(lambda: _title(other.session_id, Lock([locks.session(turn.session_id)], alone=True), later))
+    with pytest.raises(Undeclared, match="alone"):
+        await write(lambda: _title(other.session_id, Lock([locks.session(turn.session_id)]), later))

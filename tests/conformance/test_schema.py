@@ -32,8 +32,8 @@ from holdfast.store import forks as forks_sql
 from holdfast.store import intake as intake_sql
 from holdfast.store import jobs as jobs_sql
 from holdfast.store import journal as journal_sql
+from holdfast.store import locks, migrations, opening
 from holdfast.store import memories as memories_sql
-from holdfast.store import migrations, opening
 from holdfast.store import nodes as nodes_sql
 from holdfast.store import passages as passages_sql
 from holdfast.store import processes as processes_sql
@@ -48,7 +48,7 @@ from holdfast.store import turns as turns_sql
 from holdfast.store import webhooks as webhooks_sql
 from holdfast.store.audit import CHECKS, audit
 from holdfast.store.audit import _audit as audit_rows
-from holdfast.store.database import POSTGRES, SQLITE, Dialect, Run, Transaction
+from holdfast.store.database import POSTGRES, SQLITE, Dialect, Lock, Run, Transaction
 from holdfast.store.migrations import migrate
 from holdfast.store.opening import open_store, store_path
 from holdfast.store.retention import TABLES
@@ -392,7 +392,10 @@ async def await_more(scene: Scene, turn: turns.Turn) -> None:
     node, how = turn.node_id, (turns.Cause.CRASH, turns.Policy())
     dialect = scene.store.database.dialect
     await scene.store.database.write(
-        lambda: settlement_sql.interrupt(dialect, node, [turn.id], *how, scene.now, home="elsewhere")
+        lambda: locks.locked(
+            Lock([locks.turn(turn.id)]),
+            settlement_sql.interrupt(dialect, node, [turn.id], *how, scene.now, home="elsewhere"),
+        )
     )
 
 
@@ -930,8 +933,8 @@ async def test_sessions_are_hidden_by_their_ids(scene: Scene) -> None:
     [
         ("sessions._FIND", "sessions_one_open_per_key"),
         ("intake._HOLD", "sessions_one_open_per_key"),
-        ("turns._CLAIM", "turns_claimable"),
-        ("turns._CLAIM", "turns_in_flight"),
+        ("turns._CLAIM_OF_OWNER", "turns_claimable"),
+        ("turns._CLAIM_OF_OWNER", "turns_in_flight"),
         ("turns._CLAIM_WAITED_FOR", "turns_waited_for"),
         ("turns._TAKE", "turns_claimable"),
         ("turns._TAKE_WAITED_FOR", "turns_waited_for"),

@@ -18,6 +18,7 @@ from holdfast.drill.strikes import judge_strikes
 from holdfast.drill.verdict import Seen, drill, judge_drains
 from holdfast.ids import SegmentId, SessionId, TurnId, new_node_id, new_session_id, new_turn_id
 from holdfast.store.store import Store
+from tests.claims import claim
 from tests.conformance.scenes import OWNER, Scene
 
 NOW = 1_800_000_000_000
@@ -116,7 +117,7 @@ async def test_a_cut_without_its_cause_in_the_journal_is_noticed(
     await store.nodes.join(node, NOW)
     hello = Inbound(conversation="chat:1", text="hello", channel="terminal")
     await store.intake.accept(hello, new_turn_id(NOW), new_session_id(NOW), NOW)
-    (claimed,) = await store.turns.claim(node, 1)
+    (claimed,) = await claim(store, node, 1)
     turn, _ = await store.turns.start(claimed, NOW)
     await store.settlement.interrupt(node, [turn.id], cause, Policy(), NOW)
     assert await judge_drains(store, recorded) == []

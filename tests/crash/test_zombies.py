@@ -31,6 +31,7 @@ from holdfast.errors import Stale
 from holdfast.ids import CallId, NodeId, new_delivery_id, new_node_id, new_segment_id, new_session_id, new_turn_id
 from holdfast.store.audit import audit
 from holdfast.store.store import Store
+from tests.claims import claim
 from tests.crash.world import DEADLINE_S, TARGET, World, dump, opened, query, until
 from tests.crash.zombie import LOST, MOMENTS, SAID, Stop, make_engine
 from tests.postgres import Server
@@ -234,8 +235,8 @@ async def test_a_node_that_was_given_up_takes_no_more_work(open_it: Callable[[],
     lost, living = await join(store), await join(store)
     await store.nodes.leave(lost)
     receipt = await accept(store, 1)
-    assert await store.turns.claim(lost, 10) == []
-    (turn,) = await store.turns.claim(living, 10)
+    assert await claim(store, lost, 10) == []
+    (turn,) = await claim(store, living, 10)
     running, _ = await store.turns.start(turn, NOW)
     await store.settlement.finish(running, ending(running))
     assert await store.deliveries.claim(lost, NOW, 10) == []
@@ -250,14 +251,14 @@ async def test_what_a_given_up_node_still_writes_changes_nothing(open_it: Callab
     store = await open_it()
     lost = await join(store)
     await accept(store, 1)
-    (claimed,) = await store.turns.claim(lost, 10)
+    (claimed,) = await claim(store, lost, 10)
     running, _ = await store.turns.start(claimed, NOW)
     living = await join(store)
     await store.nodes.leave(lost)
     await store.nodes.sweep(Cause.CRASH, Policy(resume=Resume.ON_MESSAGE), NOW)
     # Whatever has become of the turn when the zombie comes back: queued, claimed, running, and at its end.
     await refuse_all(store, claimed, running)
-    (taken,) = await store.turns.claim(living, 10)
+    (taken,) = await claim(store, living, 10)
     await refuse_all(store, claimed, running)
     again, _ = await store.turns.start(taken, NOW)
     await refuse_all(store, claimed, running)
@@ -274,7 +275,7 @@ async def test_what_a_given_up_node_still_sent_or_committed_changes_nothing(
     store = await open_it()
     lost = await join(store)
     await accept(store, 1)
-    (claimed,) = await store.turns.claim(lost, 10)
+    (claimed,) = await claim(store, lost, 10)
     running, _ = await store.turns.start(claimed, NOW)
     await store.settlement.finish(running, ending(running))
     (sent,) = await store.deliveries.claim(lost, NOW, 10)

@@ -181,7 +181,7 @@ async def test_a_summary_can_only_stand_for_earlier_turns(open_it: Open) -> None
         assert len(await agent.do(refused)) == 3
         await agent.do(lambda stage: stage.compact("sum", first.turn_id))
         assert EntryKind.CONTEXT_COMPACTED in await kinds_of(store, second)
-        assert await store.journal.context_begins(first.session_id) > 0
+        assert (await store.journal.brief(await store.turns.get(first.turn_id))).after > 0
         await agent.finish("two")
         await settled(store, second)
         await agent.finish("three")

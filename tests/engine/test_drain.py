@@ -21,6 +21,7 @@ from holdfast.errors import StoreDown
 from holdfast.ids import NodeId
 from holdfast.ports import Assignment, Stage
 from holdfast.store.store import Store
+from tests.claims import claim
 from tests.engine.world import (
     TARGET,
     Altered,
@@ -204,7 +205,7 @@ async def test_a_turn_that_was_claimed_but_not_started_is_not_marked(open_it: Op
         agent = HeldAgent(store)
 
         async def take(node_id: NodeId, limit: int, *_: Any, **__: Any) -> list[tuple[Turn, list[Entry]]]:
-            return [(turn, []) for turn in await store.turns.claim(node_id, limit)]
+            return [(turn, []) for turn in await claim(store, node_id, limit)]
 
         slow = Altered(store, turns=Altered(store.turns, take=take, start=start))
         async with running_engine(slow, agent) as engine:
@@ -258,7 +259,7 @@ async def test_a_claim_that_was_on_its_way_when_the_drain_began_is_given_back(op
     async with opened(open_it) as store:
 
         async def take(node_id: NodeId, limit: int, *_: Any, **__: Any) -> list[tuple[Turn, list[Entry]]]:
-            found = await store.turns.claim(node_id, limit)
+            found = await claim(store, node_id, limit)
             if agent.messages and found:
                 claimed.set()
                 await answer.wait()

@@ -20,6 +20,7 @@ from holdfast.engine.spool import Spool
 from holdfast.errors import StoreDown
 from holdfast.ids import NodeId, SessionId, new_node_id, new_session_id, new_turn_id
 from holdfast.store.store import Store
+from tests.claims import claim
 from tests.engine.players import Puppet, in_state, journal_of
 from tests.engine.world import FAST, START, Altered, Hang, ManualClock, Open, message, opened, running_engine, until
 
@@ -57,7 +58,7 @@ async def lost(store: Store, home: str = THERE, conversation: str = "chat:1") ->
     node = await joined(store, home)
     ids = (new_turn_id(START), new_session_id(START))
     receipt = await store.intake.accept(message(conversation=conversation), *ids, START)
-    (claimed,) = await store.turns.claim(node, 1)
+    (claimed,) = await claim(store, node, 1)
     await store.turns.start(claimed, START)
     await store.nodes.leave(node)
     await store.nodes.sweep(Cause.CRASH, Policy(), START, home="our own home")

@@ -12,6 +12,7 @@ from holdfast.engine.inbox import Inbox
 from holdfast.ids import new_node_id
 from holdfast.ports import Assignment, Stage
 from holdfast.store.store import Store
+from tests.claims import claim
 from tests.engine.world import START, Altered, Open, message, opened, running_engine, until
 
 AUTO = Config(gateway=GatewayConfig(resume="auto"))
@@ -59,7 +60,7 @@ async def crash_together(store: Store, *names: str, times: int = 2) -> None:
     for _ in range(times):
         node = new_node_id(START)
         await store.nodes.join(node, START)
-        for turn in await store.turns.claim(node, 10):
+        for turn in await claim(store, node, 10):
             await store.turns.start(turn, START)
         await store.nodes.leave(node)
         await store.nodes.sweep(Cause.CRASH, Policy(resume=Resume.AUTO), START)

@@ -9,6 +9,7 @@ from holdfast.core.sessions import SessionState
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Cause, Mode, Policy, TurnState
 from holdfast.ids import new_node_id, new_session_id, new_turn_id
+from tests.claims import claim
 from tests.engine.players import Witness, kinds_of
 from tests.engine.world import START, Open, RecordingCarrier, answered, message, opened, running_engine, settled, until
 
@@ -48,7 +49,7 @@ async def test_a_verbatim_message_that_was_cut_off_is_still_only_its_own_words(o
         await store.nodes.join(node, START)
         inbound = message("disk full", **ALERT, verbatim=True)
         receipt = await store.intake.accept(inbound, new_turn_id(START), new_session_id(START), START)
-        (claimed,) = await store.turns.claim(node, 1)
+        (claimed,) = await claim(store, node, 1)
         await store.turns.start(claimed, START)
         await store.settlement.interrupt(node, [receipt.turn_id], Cause.CRASH, Policy(), START)
         async with running_engine(store, Witness(ScriptedAgent([]))):

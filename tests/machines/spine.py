@@ -35,6 +35,7 @@ from holdfast.store import rows
 from holdfast.store.audit import audit
 from holdfast.store.database import Row, Run, Transaction
 from holdfast.store.store import Store
+from tests.claims import claim
 from tests.machines.model import Model
 
 T = TypeVar("T")
@@ -286,7 +287,7 @@ class Spine(RuleBasedStateMachine):
             self.start(turn)
 
     def claim(self, node_id: NodeId, limit: int) -> list[Turn]:
-        claimed = self.ask("claim", lambda: self.model.claim(node_id, limit), lambda: self.store.turns.claim(node_id, limit))
+        claimed = self.ask("claim", lambda: self.model.claim(node_id, limit), lambda: claim(self.store, node_id, limit))
         self.turns.extend(claimed or ())
         return claimed or []
 

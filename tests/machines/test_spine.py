@@ -27,6 +27,7 @@ from holdfast.store.store import Store
 from tests import scratch
 from tests.machines.spine import Spine
 from tests.postgres import Server
+from tests.watched import watched
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
@@ -91,8 +92,8 @@ def test_whatever_happens_to_an_embedded_store_it_keeps_its_promises() -> None:
             scratch.furnish(self.home)
             super().__init__()
 
-        def open_it(self) -> Coroutine[Any, Any, Store]:
-            return open_store("sqlite", self.home)
+        async def open_it(self) -> Store:
+            return await watched(await open_store("sqlite", self.home))
 
         def forget_it(self) -> None:
             shutil.rmtree(self.home)

@@ -10,7 +10,7 @@ from holdfast.core.turns import Cause, Turn, TurnEvent, TurnState
 from holdfast.errors import IllegalMove
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import closing, journal, locks, questions, recoveries, rows, segments, turns
-from holdfast.store.database import Dialect, Run, Transaction
+from holdfast.store.database import Dialect, Lock, Run, Transaction
 
 _CANCEL = """
     UPDATE turns SET state = 'cancelled', cause = :cause, fence = fence + 1, node_id = NULL, retry_at = NULL
@@ -66,7 +66,7 @@ def _cancel_unless_at_rest(dialect: Dialect, turn_id: TurnId, cause: Cause, now_
 
 def _cancel_one(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[Turn]:
     # It may be an errand, or of a session that was opened a moment ago: then nobody could name its session before.
-    yield from locks.hold(dialect, turn_ids=[turn_id])
+    yield Lock([locks.turn(turn_id)])
     while True:
         turn = yield from turns.get(turn_id)
         cancelled = replace(turn.on(TurnEvent.CANCEL), cause=cause.value, fence=turn.fence + 1, node_id=None, retry_at=None)

@@ -13,10 +13,11 @@ Every yield may be a round trip to a database that is far away: statements that 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
 T = TypeVar("T")
 
@@ -83,10 +84,24 @@ class Together(NamedTuple):
     last: bool = False
 
 
-Statement: TypeAlias = Run | RunMany | Add | Together
-# What a transaction touches: its kind, and what identifies it.  See locks.py.
+# Something that a transaction touches: its kind, and what identifies it.  See locks.py.
 Name: TypeAlias = tuple[str, ...]
-Transaction: TypeAlias = Generator[Statement, list[Row], T]
+
+
+class Lock(NamedTuple):
+    """What a transaction touches, which it yields before anything else.  locks.py has the order and the names.
+
+    The driver takes these locks in front of the first statement.  Transactions that have no name in common run side by
+    side and share a commit, unless one is `alone`.  Only a transaction that is alone may yield another lock later, for
+    sessions that it finds on the way.  A transaction that yields no lock touches nothing that belongs to a session.
+    """
+
+    names: Sequence[Name] = ()
+    alone: bool = False
+
+
+Statement: TypeAlias = Run | RunMany | Add | Together
+Transaction: TypeAlias = Generator[Statement | Lock, list[Row], T]
 Work: TypeAlias = Callable[[], Transaction[T]]
 # What a committed transaction wakes, from its result.
 Topics: TypeAlias = Callable[[T], Sequence[str]]
@@ -94,6 +109,16 @@ Topics: TypeAlias = Callable[[T], Sequence[str]]
 
 def no_topics(result: object) -> Sequence[str]:  # noqa: ARG001 - The shape of every other `Topics`.
     return ()
+
+
+def declared(work: Work[Any]) -> Lock:
+    """Return the lock that a transaction yields first.  No statement of it is run."""
+    transaction = work()
+    with contextlib.closing(transaction), contextlib.suppress(Exception):  # It fails once more when it is run.
+        first = next(transaction, None)
+        if isinstance(first, Lock):
+            return first
+    return Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +193,19 @@ class Wakes:
                 listener(topic)
 
 
+class Writing(TypedDict, Generic[T], total=False):
+    """What a driver is told about a write, beside the transaction."""
+
+    wakes: Topics[T]
+    """The topics that are woken once it is durable."""
+    essential: bool
+    """It ends what was begun, so it may use the room that is kept for a full disk."""
+    heralds: Sequence[str]
+    """Topics that are woken as soon as it waits, so that the work they call for can share its commit."""
+    heeds: Sequence[str]
+    """Topics that it has seen to already, so that nothing that shares its commit wakes them."""
+
+
 class Database(Protocol):
     """Runs transactions durably."""
 
@@ -182,23 +220,10 @@ class Database(Protocol):
         """Whether this process is the only one that can ever hold the store, so that every other node is dead."""
         ...
 
-    async def write(
-        self,
-        work: Work[T],
-        *,
-        wakes: Topics[T] = no_topics,
-        essential: bool = False,
-        touches: Sequence[Name] = (),
-        heralds: Sequence[str] = (),
-        heeds: Sequence[str] = (),
-    ) -> T:
-        """Return once durable, and wake whom it concerns.
+    async def write(self, work: Work[T], **how: Unpack[Writing[T]]) -> T:
+        """Run a transaction and return its result once that is durable.
 
-        `essential` work, which ends what was begun, may use the room that is kept for a full disk.  `touches` names what
-        it depends on: work that touches nothing in common may run side by side, and the sessions among the names are
-        locked before the work begins, as locks.py says.  Without names it may be anything.
-        Where everything that waits is committed together, `heralds` are woken as soon as the work waits, so that what it
-        calls for can share its commit, and nobody is woken once more for what work that `heeds` it has seen already.
+        A driver that commits on several connections has no use for `heralds` and `heeds`.
         """
         ...
 

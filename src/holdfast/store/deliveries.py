@@ -23,7 +23,7 @@ from holdfast.core.delivery import (
 from holdfast.core.turns import Turn
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import DeliveryId, NodeId, SessionId, TurnId, new_delivery_id
-from holdfast.store import rows
+from holdfast.store import locks, rows
 from holdfast.store.database import Add, Database, Dialect, Params, Run, Transaction
 
 _INSERT = """
@@ -207,6 +207,7 @@ def insert(created: Sequence[Delivery]) -> Transaction[None]:
 
 
 def _enqueue(sent: Delivery) -> Transaction[Delivery]:
+    yield locks.UNNAMED
     place = {"turn_id": sent.turn_id, "target": sent.target}
     running = yield Run(_HOLD_TURN, {"turn_id": sent.turn_id})
     first = yield from _list(_GET, {"id": sent.id})
@@ -237,6 +238,7 @@ def insert_banner(turn: Turn, target: str, text: str, now_ms: int) -> Transactio
 
 
 def _retry(delivery_id: DeliveryId, now_ms: int) -> Transaction[Delivery]:
+    yield locks.UNNAMED
     given_up = yield from _get(delivery_id)
     if given_up.state not in GIVEN_UP:
         raise IllegalMove(delivery_id, given_up.state, f"be sent again: {_INSTEAD[given_up.state]}")
@@ -255,6 +257,7 @@ def _get(delivery_id: DeliveryId) -> Transaction[Delivery]:
 
 
 def _claim(sql: str, node_id: NodeId, now_ms: int, limit: int) -> Transaction[list[Delivery]]:
+    yield locks.UNNAMED
     due = yield Run(sql, {"node_id": node_id, "now": now_ms, "limit": limit})
     claimed: list[Delivery] = []
     for each in map(rows.delivered, due):
@@ -276,6 +279,7 @@ def _claim(sql: str, node_id: NodeId, now_ms: int, limit: int) -> Transaction[li
 def _settle(
     sent: Delivery, event: DeliveryEvent, now_ms: int, due_at: int | None, receipt: str | None, error: str | None
 ) -> Transaction[Delivery]:
+    yield locks.UNNAMED
     after = sent.on(event)
     at_rest = after.state in SETTLED
     after = replace(
@@ -331,6 +335,7 @@ def lose_held(dialect: Dialect, now_ms: int, limit: int, dedupes: Collection[str
 
 
 def _count(sql: str, params: Params) -> Transaction[int]:
+    yield locks.UNNAMED
     return len((yield Run(sql, params)))
 
 

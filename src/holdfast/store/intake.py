@@ -17,7 +17,7 @@ from holdfast.core.turns import Cause, Mode, TurnState
 from holdfast.errors import IllegalMove, NotFound, QueueFull, SessionBusy
 from holdfast.ids import SessionId, TurnId, new_session_id, new_turn_id
 from holdfast.store import cancellation, dedupe, journal, locks, quotas, retries, rows, settlement, turns
-from holdfast.store.database import Add, Database, Dialect, Name, Params, Run, Together, Transaction
+from holdfast.store.database import Add, Database, Dialect, Lock, Params, Run, Together, Transaction
 
 _KEY_SESSION = "UPDATE dedupe SET session_id = :session_id WHERE key = :key"
 # Whoever decides about a session holds it first, so that no other node's message slips in between.
@@ -84,8 +84,7 @@ class Intake:
         """
         dialect, quota = self._database.dialect, self._quota
         return await self._database.write(
-            lambda: accept(dialect, message, turn_id, session_id, now_ms, quota),
-            touches=_touched(message),
+            lambda: locks.locked(_touched(message), accept(dialect, message, turn_id, session_id, now_ms, quota)),
             heralds=("turns",),
             wakes=lambda receipt: (
                 "turns",
@@ -100,11 +99,12 @@ class Intake:
         message = Inbound(conversation=session_id, text="", channel="rehearsal", dedupe_key=session_id)
 
         def accept_nothing() -> Transaction[None]:
+            yield _touched(message)
             yield from accept(dialect, message, turn_id, session_id, now_ms)
             raise _TakenBack
 
         with contextlib.suppress(_TakenBack):
-            await self._database.write(accept_nothing, touches=_touched(message))
+            await self._database.write(accept_nothing)
 
     async def seen(self, key: str) -> Receipt | None:
         """Return the receipt of the message that a key was first used for; None where it never was.  Nothing is written."""
@@ -112,16 +112,15 @@ class Intake:
 
     async def rejoin(self, this: Try, owner: str, now_ms: int) -> Receipt | None:
         """Return the receipt of the request that a try repeats; one that was cut off goes on.  None where there is none."""
-        dialect = self._database.dialect
         return await self._database.write(
-            lambda: _rejoin(dialect, this, owner, now_ms),
+            lambda: locks.locked(locks.UNNAMED, _rejoin(this, owner, now_ms)),
             wakes=lambda receipt: ("turns", f"session:{receipt.session_id}") if receipt else (),
         )
 
     async def heard(self, turn_ids: Sequence[TurnId]) -> None:
         """Remember that clients have read these answers, and so will not repeat what they asked."""
         dialect = self._database.dialect
-        await self._database.write(lambda: retries.forget(dialect, turn_ids))
+        await self._database.write(lambda: locks.locked(locks.UNNAMED, retries.forget(dialect, turn_ids)))
 
     async def cursor(self, channel: str) -> str | None:
         """Return how far a channel has been read."""
@@ -137,7 +136,6 @@ class Intake:
         dialect = self._database.dialect
         return await self._database.write(
             lambda: _redo(dialect, message, session_id, turn_id, new_session_id, now_ms),
-            touches=(locks.session(session_id), *_touched(message), locks.ANYTHING),
             wakes=lambda receipt: ("turns", f"session:{receipt.session_id}") if receipt else (),
         )
 
@@ -146,11 +144,11 @@ class Intake:
         await self._database.write(lambda: dedupe.once(request, session_id, now_ms))
 
 
-def _touched(message: Inbound) -> list[Name]:
-    """Name what an accept depends on; with a worker of the same session it shares no more than two counters."""
+def _touched(message: Inbound) -> Lock:
+    """Return what an accept touches; with a worker of the same session it shares no more than two counters."""
     names = [locks.conversation(message.owner, message.conversation)]
     if message.dedupe_key is not None:
-        names.append(("key", message.dedupe_key))
+        names.append(locks.key(message.dedupe_key))
     if message.tried is not None:
         # A retry stands behind the try before it.
         names.append(("request", message.tried.digest))
@@ -158,9 +156,8 @@ def _touched(message: Inbound) -> list[Name]:
         names.append(("cursor", message.cursor.channel))
     if message.parent_turn_id is not None:
         names.append(locks.turn(message.parent_turn_id))
-    if _may_move_more(message) or message.owner != LOCAL:
-        names.append(locks.ANYTHING)
-    return names
+    # The quotas of an owner are counted over all their sessions.
+    return Lock(names, alone=_may_move_more(message) or message.owner != LOCAL)
 
 
 def _may_move_more(message: Inbound) -> bool:
@@ -187,7 +184,7 @@ def accept(
         first = yield from _first_receipt(message, turn_id, session_id, now_ms)
         if first:
             return first
-        if message.tried and (joined := (yield from _rejoin(dialect, message.tried, message.owner, now_ms))):
+        if message.tried and (joined := (yield from _rejoin(message.tried, message.owner, now_ms))):
             return joined
         if quota and message.owner != LOCAL:
             yield from quotas.check_message(quota, message)
@@ -243,8 +240,8 @@ def _repeated(message: Inbound, now_ms: int) -> Transaction[Receipt]:
     )
 
 
-def _rejoin(dialect: Dialect, this: Try, owner: str, now_ms: int) -> Transaction[Receipt | None]:
-    first = yield from retries.join(dialect, this, owner, now_ms)
+def _rejoin(this: Try, owner: str, now_ms: int) -> Transaction[Receipt | None]:
+    first = yield from retries.join(this, owner, now_ms)
     if first is None:
         return None
     state = yield from _state_for_repeat(first.turn_id, now_ms)
@@ -404,6 +401,7 @@ def _image_params(message: Inbound, turn_id: TurnId) -> list[Params]:
 def _redo(
     dialect: Dialect, message: Inbound, session_id: SessionId, turn_id: TurnId, new_session_id: SessionId, now_ms: int
 ) -> Transaction[Receipt | None]:
+    yield Lock([locks.session(session_id), *_touched(message).names], alone=True)
     first = yield from _first_receipt(message, turn_id, session_id, now_ms)
     if first:
         return first

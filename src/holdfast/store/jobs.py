@@ -11,7 +11,7 @@ from holdfast.core.turns import TurnState
 from holdfast.errors import Rejected, Stale
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import intake, locks, quotas, removal
-from holdfast.store.database import Database, Dialect, Params, Row, Run, Transaction
+from holdfast.store.database import Database, Dialect, Lock, Params, Row, Run, Transaction
 
 _COLUMNS = "name, owner, schedule, prompt, deliver, paused, created_at, last_instant"
 # A schedule that was changed counts from then on: what it would have been due before is nobody's promise.
@@ -110,7 +110,6 @@ class JobStore:
         dialect = self._database.dialect
         return await self._database.write(
             lambda: _fire(dialect, name, instant, message, turn_id, session_id, now_ms),
-            touches=(("job", name), locks.conversation(message.owner, message.conversation), locks.ANYTHING),
             wakes=lambda receipt: ("turns", f"session:{receipt.session_id}"),
         )
 
@@ -154,6 +153,7 @@ def _save(params: Params, quota: Quota | None) -> Transaction[list[Row]]:
 def _fire(
     dialect: Dialect, name: str, instant: int, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int
 ) -> Transaction[Receipt]:
+    yield Lock([("job", name), locks.conversation(message.owner, message.conversation)], alone=True)
     yield from _advance(dialect, name, instant)
     receipt = yield from intake.accept(dialect, message, turn_id, session_id, now_ms)
     # The turn of a job of the same name that was removed may have the key already.

@@ -14,7 +14,7 @@ from holdfast.core.turns import Turn, TurnState
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import locks, rows, spending
-from holdfast.store.database import Add, Database, Dialect, Params, Row, Run, RunMany, Together, Transaction
+from holdfast.store.database import Add, Database, Dialect, Lock, Params, Row, Run, RunMany, Together, Transaction
 
 READ_MAX = 1_000
 
@@ -116,7 +116,6 @@ class JournalStore:
         return await self._database.write(
             lambda: _append(turn, drafts, moves),
             wakes=lambda _: (f"appended:{turn.session_id}",),
-            touches=(locks.session(turn.session_id),),
             essential=essential,
         )
 
@@ -129,8 +128,6 @@ class JournalStore:
         return await self._database.write(
             lambda: _append_late(entries),
             wakes=lambda _: topics,
-            # Locked, so that no turn of theirs is started again or cancelled meanwhile.
-            touches=[locks.session(session_id) for session_id in {entry.session_id for entry in entries}],
         )
 
     async def read(self, session_id: SessionId, after: int = 0, limit: int = READ_MAX) -> list[Entry]:
@@ -167,10 +164,6 @@ class JournalStore:
         """Return the tool calls of one turn, of all its attempts."""
         return await self._database.read(lambda: _calls(turn_id))
 
-    async def context_begins(self, session_id: SessionId) -> int:
-        """Return behind which entry the context of a session begins: 0 unless it was compacted."""
-        return await self._database.read(lambda: _context_begins(session_id))
-
     async def brief(self, turn: Turn, after: int | None = None) -> Brief:
         """Return what a turn begins with: the first entries behind `after`, or behind where the context of its session
         begins, its session, and its calls.  Raises `NotFound`.
@@ -181,6 +174,7 @@ class JournalStore:
 def _append(
     turn: Turn, drafts: Sequence[DraftEntry], moves: Sequence[tuple[Call, Call]]
 ) -> Transaction[tuple[Turn, list[Entry]]]:
+    yield Lock([locks.session(turn.session_id)])
     hold = Run(_HOLD, {"id": turn.id, "fence": turn.fence, "nth": turn.nth, "count": len(drafts)}, needed=True)
     saves = [_saving(before, after) for before, after in moves]
     writes, entries = writing_next(turn, turn.nth + 1, drafts)
@@ -339,6 +333,8 @@ def decide_calls(dialect: Dialect, cut: Sequence[Turn], now_ms: int) -> Transact
 
 
 def _append_late(entries: Sequence[Entry]) -> Transaction[int]:
+    # So that no turn of theirs is started again or cancelled meanwhile.
+    yield Lock([locks.session(session_id) for session_id in {entry.session_id for entry in entries}])
     stand: dict[TurnId, tuple[TurnState, int]] = {}
     for turn_id in sorted({entry.turn_id for entry in entries}):
         for state, attempt in (yield Run(_STANDS, {"id": turn_id})):
@@ -367,10 +363,6 @@ def _news(params: Params) -> Transaction[list[Entry]]:
     if not found and not (yield Run(_THERE, {"id": params["id"]})):
         raise NotFound(f"there is no session {params['id']} any more")
     return found
-
-
-def _context_begins(session_id: SessionId) -> Transaction[int]:
-    return _begins((yield Run(_COMPACTED, {"id": session_id})))
 
 
 def _begins(compacted: Sequence[Row]) -> int:

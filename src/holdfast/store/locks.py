@@ -2,14 +2,16 @@
 
 1. The conversations in which it may open a session, by their numbers.  While it holds one, no other transaction opens a
    session there, so the next step finds every session that it will touch.
-2. The sessions that it touches, by their ids, before anything that belongs to them.  A transaction names them, by an id,
-   a turn or a conversation, and the driver locks them in front of its first statement.  Further ones that turn up on the
-   way are those of errands, which are younger than the sessions they work for, and so behind them in this order too.
+2. The sessions that it touches, by their ids, before anything that belongs to them.  A transaction yields a `Lock` that
+   names them, by an id, a turn or a conversation, and the driver takes it in front of the first statement.  Sessions that
+   a transaction finds later are those of errands.  They are younger than the sessions they work for, and so come later in
+   this order too.
 3. The keys of messages, then tenants, then sessions that are only just opened, then cursors.
 4. What belongs to a session that is locked: turns, entries, tool calls, questions, segments, recoveries, deliveries.
 
-Work that looks for rows by itself (a claim, a sweep, a prune) passes over those that are locked, and so never waits.  What
-locks a single row of one table (a beat, a delivery that was sent) waits for nothing else, and may come at any time.
+Work that looks for its rows itself (a claim, a sweep, a prune) skips those that are locked, and so never waits.  Work that
+locks a single row of one table (a beat, a delivery that was sent) waits for nothing else, and may come at any time.  Both
+yield `UNNAMED`.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from typing import TypeVar
 
 from holdfast.ids import SessionId, TurnId
-from holdfast.store.database import Dialect, Name, Params, Run, Transaction, clean
+from holdfast.store.database import Lock, Name, Params, Run, Transaction, clean
 
-# It may touch more than it names, so nothing else shares its commit.
-ANYTHING: Name = ("anything",)
+T = TypeVar("T")
+
+UNNAMED = Lock(alone=True)
 
 # A statement of its own: the one that looks for sessions has to begin after it, to see those that were opened meanwhile.
 _RESERVE = """
@@ -37,6 +41,8 @@ _LOCK = """
      WHERE s.id IN (SELECT json_array_elements_text(CAST(:sessions AS json))
                      UNION SELECT t.session_id FROM turns t
                             WHERE t.id IN (SELECT json_array_elements_text(CAST(:turns AS json)))
+                     UNION SELECT d.session_id FROM dedupe d
+                            WHERE d.key IN (SELECT json_array_elements_text(CAST(:keys AS json)))
                      UNION SELECT o.id FROM json_to_recordset(CAST(:conversations AS json)) AS c (owner TEXT, key TEXT)
                              JOIN sessions o ON o.owner = c.owner AND o.key = c.key AND o.state = 'open')
      ORDER BY s.id FOR NO KEY UPDATE OF s
@@ -48,7 +54,7 @@ def session(session_id: SessionId) -> Name:
 
 
 def turn(turn_id: TurnId) -> Name:
-    """Name the session of a turn."""
+    """Name the session of a turn.  Others may name the same session by its id, so a transaction that does this is alone."""
     return ("turn", turn_id)
 
 
@@ -57,15 +63,26 @@ def conversation(owner: str, key: str) -> Name:
     return ("conversation", owner, key)
 
 
+def key(key: str) -> Name:
+    """Name the session of the message that a key was first used for.  A request that is repeated may let its turn go on."""
+    return ("key", key)
+
+
+def is_alone(lock: Lock) -> bool:
+    """Return whether a transaction shares its commit with no other."""
+    return lock.alone or not lock.names or any(kind == "turn" for kind, *_ in lock.names)
+
+
 def in_front(names: Sequence[Name]) -> list[Run]:
     """Return the statements that lock the conversations and sessions among these names; none where there are none."""
     names = [tuple(map(clean, name)) for name in names]
     sessions = [name[1] for name in names if name[0] == "session"]
     turns = [name[1] for name in names if name[0] == "turn"]
+    keys = [name[1] for name in names if name[0] == "key"]
     conversations = [{"owner": name[1], "key": name[2]} for name in names if name[0] == "conversation"]
-    if not sessions and not turns and not conversations:
+    found = {"sessions": sessions, "turns": turns, "keys": keys, "conversations": conversations}
+    if not any(found.values()):
         return []
-    found = {"sessions": sessions, "turns": turns, "conversations": conversations}
     params: Params = {name: json.dumps(each) for name, each in found.items()}
     numbers = sorted({_number(each["owner"], each["key"]) for each in conversations})
     reserve = [Run(_RESERVE, {"kind": _CONVERSATIONS, "numbers": json.dumps(numbers)})] if numbers else []
@@ -79,9 +96,7 @@ def _number(owner: str, key: str) -> int:
     )
 
 
-def hold(dialect: Dialect, session_ids: Sequence[SessionId] = (), turn_ids: Sequence[TurnId] = ()) -> Transaction[None]:
-    """Lock sessions that a transaction could not name before it began.  An embedded store has no use for it."""
-    if dialect.name == "postgres":
-        # A list takes nothing that is sent back, so `yield from` will not do.
-        for front in in_front([*map(session, session_ids), *map(turn, turn_ids)]):  # noqa: UP028 - See above.
-            yield front
+def locked(lock: Lock, transaction: Transaction[T]) -> Transaction[T]:
+    """Return a transaction that locks what it touches, made of one that other transactions run as a part of theirs."""
+    yield lock
+    return (yield from transaction)

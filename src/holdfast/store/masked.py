@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from holdfast.core.redaction import Redaction
 from holdfast.store.database import (
     Add,
     Database,
     Dialect,
-    Name,
+    Lock,
     Params,
     Run,
     RunMany,
     Statement,
     Together,
-    Topics,
     Transaction,
     Wakes,
     Work,
-    no_topics,
+    Writing,
 )
 
 T = TypeVar("T")
@@ -48,24 +47,8 @@ class MaskedDatabase:
     def exclusive(self) -> bool:
         return self._database.exclusive
 
-    async def write(
-        self,
-        work: Work[T],
-        *,
-        wakes: Topics[T] = no_topics,
-        essential: bool = False,
-        touches: Sequence[Name] = (),
-        heralds: Sequence[str] = (),
-        heeds: Sequence[str] = (),
-    ) -> T:
-        return await self._database.write(
-            lambda: self._masked(work()),
-            wakes=wakes,
-            essential=essential,
-            touches=touches,
-            heralds=heralds,
-            heeds=heeds,
-        )
+    async def write(self, work: Work[T], **how: Unpack[Writing[T]]) -> T:
+        return await self._database.write(lambda: self._masked(work()), **how)
 
     async def read(self, work: Work[T]) -> T:
         return await self._database.read(lambda: self._masked(work()))
@@ -94,7 +77,9 @@ class MaskedDatabase:
         except StopIteration as done:
             return done.value
 
-    def _statement(self, statement: Statement) -> Statement:
+    def _statement(self, statement: Statement | Lock) -> Statement | Lock:
+        if isinstance(statement, Lock):
+            return statement._replace(names=[tuple(map(self._redaction.text, name)) for name in statement.names])
         if isinstance(statement, Together):
             return statement._replace(statements=[self._one(each) for each in statement.statements])
         return self._one(statement)

@@ -9,7 +9,7 @@ from holdfast.core.timekeeping import BootClock
 from holdfast.core.turns import Cause, Policy
 from holdfast.errors import NodeLost
 from holdfast.ids import NodeId, TurnId
-from holdfast.store import deliveries, segments
+from holdfast.store import deliveries, locks, segments
 from holdfast.store.database import Database, Dialect, Params, Run, Transaction
 from holdfast.store.rows import encode
 from holdfast.store.settlement import interrupt, interrupted_topics
@@ -144,6 +144,7 @@ def _woken(swept: Swept) -> tuple[str, ...]:
 
 
 def _join(node_id: NodeId, now_ms: int, home: str, exclusive: bool) -> Transaction[None]:
+    yield locks.UNNAMED
     yield Run(_JOIN, {"id": node_id, "now": now_ms, "home": home})
     if exclusive:
         yield Run(_BURY_OTHERS, {"id": node_id})
@@ -172,6 +173,7 @@ def _beats() -> Transaction[dict[NodeId, int]]:
 def _sweep(
     dialect: Dialect, cause: Cause, policy: Policy, now_ms: int, limit: int, home: str, dedupes: Collection[str]
 ) -> Transaction[Swept]:
+    yield locks.UNNAMED
     released = yield from _release(dialect, limit)
     cut = yield Run(
         _CUT.format(skip_locked=dialect.skip_locked and "FOR NO KEY UPDATE OF s, t SKIP LOCKED"), {"limit": limit}

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
-from holdfast.store.database import Add, Params, Row, Run, RunMany, Statement, Together, Transaction, storable
+from holdfast.store.database import Add, Lock, Params, Row, Run, RunMany, Statement, Together, Transaction, storable
+from holdfast.store.locks import in_front
 from holdfast.store.wire import Query, Wire
 
 # Which transaction a statement is of, and which of those that it yielded together; -1 is what it added.
@@ -70,8 +71,15 @@ class Pipeline:
             transaction = transactions[number]
             try:
                 statement = next(transaction) if found is None else transaction.send(found)
-                while isinstance(statement, Add):
-                    self._added.append((number, statement))
+                if found is None and isinstance(statement, Lock):
+                    # Taken by `begin`, together with those of the others.
+                    statement = transaction.send([])
+                while isinstance(statement, Add | Lock):
+                    if isinstance(statement, Add):
+                        self._added.append((number, statement))
+                    elif further := in_front(statement.names):
+                        statement = Together(further)
+                        break
                     statement = transaction.send([])
                 standing[number] = statement
             except StopIteration as done:

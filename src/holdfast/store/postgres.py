@@ -14,13 +14,13 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import asyncpg
 
 from holdfast.errors import DiskFull, HoldfastError, Stale, StoreDown, StoreRefused, Unavailable, Unconfirmed
 from holdfast.store import locks
-from holdfast.store.database import POSTGRES, TOO_BUSY, Name, Topics, Wakes, Work, no_topics
+from holdfast.store.database import POSTGRES, TOO_BUSY, Lock, Name, Topics, Wakes, Work, Writing, declared, no_topics
 from holdfast.store.pipeline import USELESS, Pipeline, Spoiled, query
 from holdfast.store.wire import Query, Wire
 
@@ -84,17 +84,14 @@ _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 class _Job:
     """One transaction on its way to the database."""
 
-    __slots__ = ("future", "touches", "wakes", "work")
+    __slots__ = ("alone", "future", "touches", "wakes", "work")
 
-    def __init__(self, work: Work[Any], wakes: Topics[Any] = no_topics, touches: Sequence[Name] = ()) -> None:
+    def __init__(self, work: Work[Any], wakes: Topics[Any], lock: Lock) -> None:
         self.work = work
         self.wakes = wakes
-        self.touches = touches
+        self.touches = sorted(lock.names)
+        self.alone = locks.is_alone(lock)
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-    @property
-    def alone(self) -> bool:
-        return not self.touches or locks.ANYTHING in self.touches
 
     def succeed(self, result: Any) -> None:
         if not self.future.done():
@@ -164,7 +161,7 @@ class _Line:
         blocked = set(self._touched)
         while self._waiting and len(batch) < self._batch_max and len(passed) < BATCH_MAX:
             job = self._waiting.popleft()
-            names = set(job.touches) - {locks.ANYTHING}
+            names = set(job.touches)
             if not blocked.isdisjoint(names) or (batch and (job.alone or batch[0].alone)):
                 passed.append(job)
             else:
@@ -225,23 +222,14 @@ class PostgresDatabase:
             raise StoreDown(f"PostgreSQL does not answer: {error}") from error
         return cls(url, first)
 
-    async def write(
-        self,
-        work: Work[T],
-        *,
-        wakes: Topics[T] = no_topics,
-        essential: bool = False,  # noqa: ARG002
-        touches: Sequence[Name] = (),
-        heralds: Sequence[str] = (),  # noqa: ARG002
-        heeds: Sequence[str] = (),  # noqa: ARG002
-    ) -> T:
+    async def write(self, work: Work[T], **how: Unpack[Writing[T]]) -> T:
         # What waits is committed by several connections, and seen by others only then: there is nothing to herald.
         # PostgreSQL keeps its own reserve for a full disk: an essential write is like any other here.
-        return await self._put(self._writers, _Job(work, wakes, sorted(touches)))
+        return await self._put(self._writers, _Job(work, how.get("wakes", no_topics), declared(work)))
 
     async def read(self, work: Work[T]) -> T:
         # Any name will do, so that it shares a snapshot with the other reads that wait.
-        return await self._put(self._readers, _Job(work, no_topics, [("read", str(id(work)))]))
+        return await self._put(self._readers, _Job(work, no_topics, Lock([("read", str(id(work)))])))
 
     async def _put(self, line: _Line, job: _Job) -> Any:
         if self._closing:

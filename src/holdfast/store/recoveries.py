@@ -11,7 +11,7 @@ from holdfast.core.turns import Turn
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import NodeId, SessionId
 from holdfast.store import journal, locks, turns
-from holdfast.store.database import Add, Database, Params, Row, Run, Transaction
+from holdfast.store.database import Add, Database, Lock, Params, Row, Run, Transaction
 
 _OUTPUT = ", ".join(f"'{kind}'" for kind in sorted(OUTPUT))
 _PENDING = "turn_id, attempt, session_id, node_id, home, tries, since"
@@ -64,7 +64,7 @@ class RecoveryStore:
     async def charge(self, pending: PendingRecovery) -> bool:
         """Count one look that found nothing; False when another node was faster."""
         place = {**_place(pending), "tries": pending.tries}
-        return await self._database.write(lambda: _found(_CHARGE, place))
+        return await self._database.write(lambda: locks.locked(locks.UNNAMED, _found(_CHARGE, place)))
 
     async def resolve(self, pending: PendingRecovery, now_ms: int) -> bool:
         """End a search, and say in the journal how much there is; False when it is over already."""
@@ -72,7 +72,6 @@ class RecoveryStore:
             return await self._database.write(
                 lambda: _resolve(pending, now_ms),
                 wakes=lambda _: (f"session:{pending.session_id}",),
-                touches=(locks.session(pending.session_id),),
             )
         except (Stale, NotFound):
             return False
@@ -109,6 +108,7 @@ def _sight(pending: PendingRecovery) -> Transaction[Sight]:
 
 
 def _resolve(pending: PendingRecovery, now_ms: int) -> Transaction[bool]:
+    yield Lock([locks.session(pending.session_id)])
     place = _place(pending)
     if not (yield Run(_FIND, place)):
         return False

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from holdfast.core.sessions import NOBODY
 from holdfast.ids import SessionId
 from holdfast.store import locks
-from holdfast.store.database import Database, Dialect, Params, Row, Run, RunMany, Transaction
+from holdfast.store.database import Database, Dialect, Lock, Params, Row, Run, RunMany, Transaction
 from holdfast.store.rows import encode
 
 # A write that deletes stops after so long, so that no other one waits for it.  Its commit takes some time, too.
@@ -155,7 +155,7 @@ def hide_prunable(dialect: Dialect, prunable: Prunable, found: Sequence[Found]) 
         return []
     owners = {each.id: each.owner for each in found}
     ids = {"ids": encode(list(owners))}
-    yield from locks.hold(dialect, list(owners))
+    yield Lock(list(map(locks.session, owners)), alone=True)
     hidden = yield Run(_HIDE_PRUNABLE.format(ids=dialect.each("ids")), {**_params(prunable), **ids})
     return [(session_id, owners[session_id]) for (session_id,) in hidden]
 
@@ -176,6 +176,7 @@ async def sweep(database: Database) -> int:
 
 
 def _sweep(hidden: str, deadline_s: float) -> Transaction[int]:
+    yield locks.UNNAMED
     removed = 0
     for (session_id,) in (yield Run(hidden, {"limit": HIDE_MAX})):
         for part in _PARTS:

@@ -8,7 +8,7 @@ from holdfast.core.retries import Candidate, Try, chosen
 from holdfast.core.turns import TurnState
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import locks, rows
-from holdfast.store.database import Dialect, Run, Transaction
+from holdfast.store.database import Dialect, Lock, Run, Transaction
 
 _FIND = """
     SELECT id, session_id, state, accepted_at, answered_at, request_tries FROM turns
@@ -22,14 +22,14 @@ _JOIN = """
 _FORGET = "UPDATE turns SET request_digest = NULL WHERE id IN {ids} AND request_digest IS NOT NULL"
 
 
-def join(dialect: Dialect, this: Try, owner: str, now_ms: int) -> Transaction[Candidate | None]:
+def join(this: Try, owner: str, now_ms: int) -> Transaction[Candidate | None]:
     """Return the turn that a repeated request belongs to; None where there is none, so that it is a new one."""
     if not this.joins:
         return None
     found = yield Run(_FIND, {"digest": this.digest, "owner": owner})
     for each in chosen([_candidate(*row) for row in found], this, now_ms):
         # Its turn may go on, and a session is locked before its turns.
-        yield from locks.hold(dialect, [each.session_id])
+        yield Lock([locks.session(each.session_id)])
         if (yield Run(_JOIN, {"id": each.turn_id, "number": this.number})):
             return each
     return None

@@ -12,7 +12,7 @@ from holdfast.core.segments import record as decide
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import NodeId, SegmentId, SessionId, TurnId
 from holdfast.store import locks, rows
-from holdfast.store.database import Add, Database, Dialect, Params, Row, Run, Transaction
+from holdfast.store.database import Add, Database, Dialect, Lock, Params, Row, Run, Transaction
 
 # As the indexes name them; what was waived is owed no more than what was committed.
 _OWED = "('open', 'sealed', 'committing')"
@@ -163,26 +163,23 @@ class SegmentStore:
     async def seal(self, session_id: SessionId, now_ms: int) -> bool:
         """Close the open segment at a boundary; False when nothing is owed in it."""
         return await self._database.write(
-            lambda: seal(session_id, now_ms), wakes=lambda _: ("segments",), touches=(locks.session(session_id),)
+            lambda: locks.locked(Lock([locks.session(session_id)]), seal(session_id, now_ms)), wakes=lambda _: ("segments",)
         )
 
     async def seal_all(self, session_ids: Sequence[SessionId], now_ms: int) -> int:
         """Close the open segments of sessions; returns how many there were."""
         dialect, ids = self._database.dialect, rows.encode(list(session_ids))
-        return await self._database.write(
-            lambda: seal_all(dialect, ids, now_ms), wakes=_if_any, touches=list(map(locks.session, session_ids))
-        )
+        lock = Lock(list(map(locks.session, session_ids)))
+        return await self._database.write(lambda: locks.locked(lock, seal_all(dialect, ids, now_ms)), wakes=_if_any)
 
     async def seal_idle(self, used_before: int, now_ms: int, limit: int = 500) -> int:
         """Close the open segments of sessions that nobody has used since and that are at nothing; returns how many."""
         params = {"used_before": used_before, "now": now_ms, "limit": limit}
-        return await self._database.write(lambda: _count(self._seal_idle, params), wakes=_if_any)
+        return await self._database.write(lambda: _all(self._seal_idle, params), wakes=_if_any)
 
     async def close_off(self, session_id: SessionId, now_ms: int, due_at: int) -> Segment | None:
         """Close the open segment, and leave it to the caller until `due_at`; returns the oldest that is owed."""
-        return await self._database.write(
-            lambda: _close_off(session_id, max(now_ms, due_at)), touches=(locks.session(session_id),)
-        )
+        return await self._database.write(lambda: _close_off(session_id, max(now_ms, due_at)))
 
     async def closed_off(self, session_id: SessionId) -> Sequence[Segment]:
         """Return what a session owes behind its last boundary, oldest first."""
@@ -200,7 +197,7 @@ class SegmentStore:
 
     async def claim_one(self, node_id: NodeId, session_id: SessionId, owner: str) -> Segment | None:
         """Take the oldest segment of one session, if it is sealed and owed to `owner`."""
-        return await self._database.write(lambda: _claim(node_id, session_id, owner))
+        return await self._database.write(lambda: locks.locked(locks.UNNAMED, _claim(node_id, session_id, owner)))
 
     async def settle(
         self,
@@ -217,7 +214,7 @@ class SegmentStore:
         Raises `Stale` when it was taken away meanwhile.
         """
         settled = _settled(segment.on(event), now_ms, due_at, error, receipt)
-        return await self._database.write(lambda: _replace(segment, settled), wakes=lambda _: ("segments",), essential=True)
+        return await self._database.write(lambda: _settle(segment, settled), wakes=lambda _: ("segments",), essential=True)
 
     async def waive(self, segment_id: SegmentId, now_ms: int) -> Segment:
         """Give a sealed debt up, so that later ones of its session go on.
@@ -233,7 +230,7 @@ class SegmentStore:
     async def hasten(self, now_ms: int) -> int:
         """Make due what is further away than any wait, because the clock that set it has jumped back since."""
         params = {"now": now_ms, "furthest": now_ms + BACKOFF_MAX_MS}
-        return await self._database.write(lambda: _count(_HASTEN, params), wakes=_if_any, essential=True)
+        return await self._database.write(lambda: _all(_HASTEN, params), wakes=_if_any, essential=True)
 
     async def get(self, segment_id: SegmentId) -> Segment:
         """Return one segment.  Raises `NotFound`."""
@@ -356,6 +353,7 @@ def seal_all(dialect: Dialect, session_ids: str, now_ms: int) -> Transaction[int
 
 
 def _close_off(session_id: SessionId, due_at: int) -> Transaction[Segment | None]:
+    yield Lock([locks.session(session_id)])
     yield from seal(session_id, due_at)
     # What a turn opens at this moment is behind the boundary.
     found = yield from _list(_OLDEST_DIRTY, {"session_id": session_id})
@@ -363,6 +361,7 @@ def _close_off(session_id: SessionId, due_at: int) -> Transaction[Segment | None
 
 
 def _claim_due(sql: str, node_id: NodeId, owner: str, now_ms: int, limit: int) -> Transaction[list[Segment]]:
+    yield locks.UNNAMED
     due = yield Run(sql, {"owner": owner, "now": now_ms, "limit": limit})
     claimed: list[Segment] = []
     for (session_id,) in due:
@@ -389,6 +388,11 @@ def _settled(segment: Segment, now_ms: int, due_at: int | None, error: str | Non
     )
 
 
+def _settle(before: Segment, after: Segment) -> Transaction[Segment]:
+    yield locks.UNNAMED
+    return (yield from _replace(before, after))
+
+
 def _replace(before: Segment, after: Segment) -> Transaction[Segment]:
     moved = yield from _move(before, after, None)
     if moved is None:
@@ -397,6 +401,7 @@ def _replace(before: Segment, after: Segment) -> Transaction[Segment]:
 
 
 def _waive(segment_id: SegmentId, now_ms: int) -> Transaction[Segment]:
+    yield locks.UNNAMED
     segment = yield from _get(segment_id)
     try:
         waived = segment.on(SegmentEvent.WAIVE)
@@ -431,6 +436,12 @@ def return_held(dialect: Dialect, limit: int) -> Transaction[int]:
     if held:
         yield Run(_RETURN.format(ids=dialect.each("ids")), {"ids": rows.encode(held)})
     return len(held)
+
+
+def _all(sql: str, params: Params) -> Transaction[int]:
+    """Move all segments that a statement finds; returns how many."""
+    yield locks.UNNAMED
+    return (yield from _count(sql, params))
 
 
 def _count(sql: str, params: Params) -> Transaction[int]:

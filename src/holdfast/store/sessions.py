@@ -23,7 +23,7 @@ from holdfast.core.turns import Turn
 from holdfast.errors import Damaged, NotFound
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import cancellation, forks, locks, passages, quotas, removal, rows
-from holdfast.store.database import Database, Dialect, Params, Run, Transaction
+from holdfast.store.database import Database, Dialect, Lock, Params, Run, Transaction
 
 _GET = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id AND owner <> '{NOBODY}'"
 _FIND = f"SELECT {rows.SESSION} FROM sessions WHERE owner = :owner AND key = :key AND state = 'open'"
@@ -155,7 +155,6 @@ class SessionStore:
         quota = self._quota if owner != LOCAL else None
         return await self._database.write(
             lambda: _open(params, quota),
-            touches=(locks.conversation(owner, key), *((locks.ANYTHING,) if quota else ())),
             wakes=lambda opened: (f"session:{opened.id}",),
         )
 
@@ -251,7 +250,6 @@ class SessionStore:
         deleted, _ = await self._database.write(
             lambda: _delete(dialect, session_id, now_ms),
             wakes=lambda done: (f"session:{session_id}", *removal.topics(done[0]), *cancellation.topics(done[1])),
-            touches=(locks.session(session_id), locks.ANYTHING),
             essential=True,
         )
         for _ in range(SWEEPS_MAX):
@@ -319,6 +317,7 @@ class SessionStore:
 
 def _open(params: Params, quota: Quota | None) -> Transaction[Session]:
     of_key = {"owner": params["owner"], "key": params["key"]}
+    yield Lock([locks.conversation(str(params["owner"]), str(params["key"]))], alone=quota is not None)
     if quota and not (yield from _list(_FIND, of_key)):
         yield from quotas.check_session(quota, str(params["owner"]))
     latest = yield from _list(_OF_KEY, {**of_key, "limit": 1, "before_id": "", "state": ""})
@@ -335,6 +334,7 @@ def _list(sql: str, params: Params) -> Transaction[list[Session]]:
 
 
 def _change(params: Params) -> Transaction[list[Session]]:
+    yield locks.UNNAMED
     changed = yield from _list(_CHANGE, params)
     if params["title"] is not None:
         for session in changed:
@@ -355,6 +355,7 @@ def _run(sql: str, params: Params) -> Transaction[list[rows.Row]]:
 
 
 def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction[tuple[removal.Gone, list[Turn]]]:
+    yield Lock([locks.session(session_id)], alone=True)
     cancelled = yield from cancellation.leave(dialect, session_id, SessionEvent.END, "deleted", now_ms)
     # What was given away in the background would have nowhere to come home to.
     cancelled += yield from cancellation.cancel_errands(dialect, session_id, now_ms)
@@ -362,6 +363,7 @@ def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction
 
 
 def _expire(dialect: Dialect, sql: str, params: Params) -> Transaction[list[SessionId]]:
+    yield locks.UNNAMED
     expired: list[SessionId] = []
     for session_id, used_at in (yield Run(sql, params)):
         yield from cancellation.leave(dialect, session_id, SessionEvent.END, EXPIRED, used_at)

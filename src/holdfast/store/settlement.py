@@ -19,7 +19,7 @@ from holdfast.core.turns import SETTLED, Aftermath, Cause, Mode, Policy, Turn, T
 from holdfast.errors import IllegalMove
 from holdfast.ids import DeliveryId, NodeId, SessionId, TurnId
 from holdfast.store import cancellation, closing, dedupe, deliveries, journal, locks, recoveries, rows, segments, turns
-from holdfast.store.database import Database, Dialect, Run, Together, Transaction
+from holdfast.store.database import Database, Dialect, Lock, Run, Together, Transaction
 
 _SETTLE = f"""
     UPDATE turns
@@ -48,9 +48,6 @@ _GIVE_UP = "UPDATE turns SET error = :error WHERE id IN {ids}"
 _CONTINUE = "UPDATE turns SET state = 'queued' WHERE id IN {ids}"
 # Asked behind the session's own row, so that what is accepted at the same moment is seen here, or sees this end.
 _NEXT = "SELECT EXISTS (SELECT 1 FROM turns WHERE session_id = :id AND state = 'queued')"
-# Held, so that of two who leave it out at once only one says so.
-_HOLD_TURN = "UPDATE turns SET nth = nth WHERE id = :id"
-_UNDONE = "SELECT 1 FROM entries WHERE turn_id = :id AND kind = 'turn.undone' LIMIT 1"
 _AT_WORK = "SELECT session_id FROM turns WHERE node_id = :node_id AND state = 'running'"
 _RUNNING = f"SELECT {rows.TURN} FROM turns WHERE node_id = :node_id AND state = 'running' AND session_id IN {{ids}}"
 _ANNOUNCED = """
@@ -69,7 +66,6 @@ class Settlement:
         dialect = self._database.dialect
         ended, entries, _ = await self._database.write(
             lambda: _finish(dialect, turn, ending),
-            touches=(locks.session(turn.session_id),),
             wakes=lambda result: (
                 *(("turns",) if result[2] else ()),
                 *(("deliveries",) if ending.deliveries else ()),
@@ -87,9 +83,8 @@ class Settlement:
         """
         dialect = self._database.dialect
         turn, *_ = await self._database.write(
-            lambda: cancellation.cancel(dialect, turn_id, cause, now_ms),
+            lambda: _cancel(dialect, turn_id, cause, now_ms),
             wakes=cancellation.topics,
-            touches=(locks.turn(turn_id), locks.ANYTHING),
             essential=True,
         )
         return turn
@@ -100,9 +95,8 @@ class Settlement:
         """Record that these running turns of a node were cut off, and let those that may go on queue again."""
         dialect = self._database.dialect
         return await self._database.write(
-            lambda: interrupt(dialect, node_id, turn_ids, cause, policy, now_ms),
+            lambda: _interrupt(dialect, node_id, turn_ids, cause, policy, now_ms),
             wakes=interrupted_topics,
-            touches=(*map(locks.turn, turn_ids), locks.ANYTHING),
             essential=True,
         )
 
@@ -123,20 +117,7 @@ class Settlement:
         return await self._database.write(
             lambda: _undo_once(session_id, now_ms, once),
             wakes=lambda _: (f"session:{session_id}",),
-            touches=(locks.session(session_id), locks.ANYTHING),
         )
-
-    async def leave_out(self, turn_id: TurnId, now_ms: int) -> bool:
-        """Take any exchange out of its conversation, as `undo` does the last; returns whether another one is left in it.
-
-        Raises `IllegalMove` while it is in flight.  Repeating it changes nothing.
-        """
-        _, left = await self._database.write(
-            lambda: _leave_out(turn_id, now_ms),
-            wakes=lambda done: (f"session:{done[0].session_id}",),
-            touches=(locks.turn(turn_id), locks.ANYTHING),
-        )
-        return left
 
     async def end_session(self, session_id: SessionId, reason: str, now_ms: int, once: Once | None = None) -> None:
         """End a session for good and cancel what still waits in it.  The first reason wins; `Repeated` the second time."""
@@ -153,7 +134,6 @@ class Settlement:
         await self._database.write(
             lambda: _leave_once(dialect, session_id, event, reason, now_ms, once),
             wakes=lambda cancelled: (f"session:{session_id}", *cancellation.topics(cancelled)),
-            touches=(locks.session(session_id), locks.ANYTHING),
             essential=True,
         )
 
@@ -166,6 +146,7 @@ def interrupted_topics(cut: Interrupted) -> tuple[str, ...]:
 
 def _finish(dialect: Dialect, turn: Turn, ending: Ending) -> Transaction[tuple[Turn, list[Entry], bool]]:
     """End a turn; also returns whether another of its session waits for that."""
+    yield Lock([locks.session(turn.session_id)])
     state = turn.on(ending.event).state
     completed = state is TurnState.COMPLETED
     remembered = int(completed and turn.remembers and ending.memory_owner is not None)
@@ -210,6 +191,18 @@ def _already_finished(turn: Turn, state: TurnState, count: int) -> Transaction[t
     """Answer a repeated finish like the first."""
     ended = yield from turns.unmoved(turn, state, turn.nth + count)
     return ended, (yield from journal.written(ended, turn.nth)), True
+
+
+def _cancel(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[list[Turn]]:
+    yield Lock([locks.turn(turn_id)])
+    return (yield from cancellation.cancel(dialect, turn_id, cause, now_ms))
+
+
+def _interrupt(
+    dialect: Dialect, node_id: NodeId, turn_ids: Sequence[TurnId], cause: Cause, policy: Policy, now_ms: int
+) -> Transaction[Interrupted]:
+    yield Lock(list(map(locks.turn, turn_ids)))
+    return (yield from interrupt(dialect, node_id, turn_ids, cause, policy, now_ms))
 
 
 def interrupt(
@@ -299,9 +292,10 @@ def _give_up(dialect: Dialect, given_up: Sequence[Turn], now_ms: int) -> Transac
 
 
 def _announce(dialect: Dialect, node_id: NodeId, banner: str, text: str, now_ms: int) -> Transaction[list[Turn]]:
+    yield locks.UNNAMED
     at_work = [session_id for (session_id,) in (yield Run(_AT_WORK, {"node_id": node_id}))]
     # Held, so that nothing is said in a turn that is cancelled at the same moment.
-    yield from locks.hold(dialect, at_work)
+    yield Lock(list(map(locks.session, at_work)))
     found = yield Run(_RUNNING.format(ids=dialect.each("ids")), {"node_id": node_id, "ids": rows.encode(at_work)})
     running = sorted(map(rows.turn, found), key=lambda turn: turn.id)
     ids = {"ids": rows.encode([turn.id for turn in running])}
@@ -319,6 +313,7 @@ def _announce(dialect: Dialect, node_id: NodeId, banner: str, text: str, now_ms:
 
 
 def _undo_once(session_id: SessionId, now_ms: int, once: Once | None) -> Transaction[Turn | None]:
+    yield Lock([locks.session(session_id)], alone=True)
     yield from dedupe.once(once, session_id, now_ms)
     return (yield from undo(session_id, now_ms))
 
@@ -335,16 +330,6 @@ def undo(session_id: SessionId, now_ms: int) -> Transaction[Turn | None]:
     return turn
 
 
-def _leave_out(turn_id: TurnId, now_ms: int) -> Transaction[tuple[Turn, bool]]:
-    yield Run(_HOLD_TURN, {"id": turn_id})
-    turn = yield from turns.get(turn_id)
-    if turn.state not in SETTLED:
-        raise IllegalMove(turn.id, turn.state, "be left out; cancel it first")
-    if not (yield Run(_UNDONE, {"id": turn_id})):
-        yield from journal.number(turn, None, [DraftEntry(kind=EntryKind.TURN_UNDONE, at=now_ms)])
-    return turn, bool((yield Run(turns.LAST, {"id": turn.session_id})))
-
-
 def _leave_once(
     dialect: Dialect,
     session_id: SessionId,
@@ -353,5 +338,6 @@ def _leave_once(
     now_ms: int,
     once: Once | None,
 ) -> Transaction[list[Turn]]:
+    yield Lock([locks.session(session_id)], alone=True)
     yield from dedupe.once(once, session_id, now_ms)
     return (yield from cancellation.leave(dialect, session_id, event, reason, now_ms))

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import apsw
 
@@ -33,7 +33,7 @@ from holdfast.store.database import (
     SQLITE,
     TOO_BUSY,
     Add,
-    Name,
+    Lock,
     Run,
     RunMany,
     Statement,
@@ -42,6 +42,7 @@ from holdfast.store.database import (
     Transaction,
     Wakes,
     Work,
+    Writing,
     no_topics,
     storable,
 )
@@ -88,14 +89,12 @@ class _Job:
 
     __slots__ = ("essential", "future", "heeds", "outcome", "wakes", "work")
 
-    def __init__(
-        self, work: Work[Any], future: asyncio.Future[Any], wakes: Topics[Any], essential: bool, heeds: Sequence[str]
-    ) -> None:
+    def __init__(self, work: Work[Any], future: asyncio.Future[Any], how: Writing[Any]) -> None:
         self.work = work
         self.future = future
-        self.wakes = wakes
-        self.essential = essential
-        self.heeds = heeds
+        self.wakes: Topics[Any] = how.get("wakes", no_topics)
+        self.essential = how.get("essential", False)
+        self.heeds = how.get("heeds", ())
         self.outcome: object = None  # The result, or the exception that refused it.
 
 
@@ -194,17 +193,7 @@ class SqliteDatabase:
             raise not_a_store(self._path) from error
         return connection
 
-    async def write(
-        self,
-        work: Work[T],
-        *,
-        wakes: Topics[T] = no_topics,
-        essential: bool = False,
-        touches: Sequence[Name] = (),  # noqa: ARG002
-        heralds: Sequence[str] = (),
-        heeds: Sequence[str] = (),
-    ) -> T:
-        # Within one process no transaction can get in another's way, whatever they touch.
+    async def write(self, work: Work[T], **how: Unpack[Writing[T]]) -> T:
         if self._broken:
             raise self._broken
         if not is_writable(self._damage):
@@ -214,8 +203,8 @@ class SqliteDatabase:
         if self._jobs.qsize() > QUEUE_MAX:
             raise Unavailable(TOO_BUSY)
         future: asyncio.Future[T] = self._loop.create_future()
-        job = _Job(work, future, wakes, essential, heeds)
-        if heralds:
+        job = _Job(work, future, how)
+        if heralds := how.get("heralds"):
             # Whoever is woken now comes in the same round of the loop, right behind it.
             self._loop.call_soon(self._jobs.put, job)
             self.wakes.wake(heralds)
@@ -511,7 +500,10 @@ def _drive(connection: apsw.Connection, transaction: Transaction[T]) -> T:
         raise Stale(f"the store refused a write that breaks its rules: {error}") from error
 
 
-def _run(connection: apsw.Connection, statement: Statement) -> list[tuple[Any, ...]]:
+def _run(connection: apsw.Connection, statement: Statement | Lock) -> list[tuple[Any, ...]]:
+    if isinstance(statement, Lock):
+        # There is one writer, so no transaction can get in another's way.
+        return []
     return _run_together(connection, statement) if isinstance(statement, Together) else _run_one(connection, statement)
 
 

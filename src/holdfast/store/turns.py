@@ -17,7 +17,7 @@ from holdfast.core.turns import Turn, TurnEvent, TurnState
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import NodeId, SessionId, TurnId
 from holdfast.store import dedupe, journal, locks, questions, rows
-from holdfast.store.database import Database, Dialect, Params, Row, Run, Together, Transaction
+from holdfast.store.database import Database, Dialect, Lock, Params, Row, Run, Together, Transaction
 
 # A turn is claimable when it is the oldest of its session that is still in flight: acceptance order, one at a time.
 _IS_FIRST = """NOT EXISTS (SELECT 1 FROM turns o WHERE o.session_id = t.session_id AND o.ordinal < t.ordinal
@@ -25,7 +25,7 @@ _IS_FIRST = """NOT EXISTS (SELECT 1 FROM turns o WHERE o.session_id = t.session_
 _FIRST_COME = "t.accepted_at, t.id"
 
 
-def _claiming(which: str = "", changes: str = "", unless: str = "", order: str = _FIRST_COME) -> str:
+def _claiming(which: str, changes: str = "", unless: str = "", order: str = _FIRST_COME) -> str:
     """Return the statement that takes the oldest turns; it leaves open how others are passed over that are being taken."""
     return f"""
     WITH heads AS MATERIALIZED (
@@ -62,7 +62,6 @@ _STARTS = ", state = 'running', attempt = attempt + 1, nth = 1, started_at = COA
 _LIVE = """
     AND NOT EXISTS (SELECT 1 FROM turns l WHERE l.session_id = turns.session_id AND l.state IN ('running', 'waiting'))
 """
-_CLAIM = _claiming()
 _CLAIM_OF_OWNER = _claiming(_OF_OWNER)
 _CLAIM_WAITED_FOR = _claiming(_WAITED_FOR)
 _TAKE = _claiming(_OF_OWNER, _STARTS, _LIVE)
@@ -191,18 +190,12 @@ class TurnStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._claim = _CLAIM.format(skip_locked=database.dialect.skip_locked)
         # Where nobody else can be in the way, what is claimed starts in the same breath.
         both = (_TAKE_WAITED_FOR, _TAKE) if database.exclusive else (_CLAIM_WAITED_FOR, _CLAIM_OF_OWNER)
         self._take = [sql.format(skip_locked=database.dialect.skip_locked) for sql in both]
         alone = _TAKE_SUSPECT if database.exclusive else _CLAIM_SUSPECT
         self._take_suspect = alone.format(skip_locked=database.dialect.skip_locked)
         self._ripen = _RIPEN.format(skip_locked=database.dialect.skip_locked)
-
-    async def claim(self, node_id: NodeId, limit: int) -> list[Turn]:
-        """Take the oldest claimable turns for a node; they stay queued until they start."""
-        sql = self._claim
-        return await self._database.write(lambda: _claim(sql, node_id, limit), heeds=("turns",))
 
     async def take(
         self, node_id: NodeId, limit: int, now_ms: int, *, detached: int | None = None, load: Load | None = None
@@ -236,14 +229,13 @@ class TurnStore:
 
     async def release(self, turn: Turn) -> None:
         """Give a claimed turn back that was not started."""
-        await self._database.write(lambda: _move(_RELEASE, {"id": turn.id, "fence": turn.fence}), wakes=lambda _: ("turns",))
+        await self._database.write(lambda: _release(turn), wakes=lambda _: ("turns",))
 
     async def start(self, turn: Turn, now_ms: int) -> tuple[Turn, list[Entry]]:
         """Begin a claimed turn.  Raises `Stale` when it is not ours, or its session has a live turn already."""
         return await self._database.write(
             lambda: _start(turn, now_ms),
             wakes=lambda _: (f"appended:{turn.session_id}",),
-            touches=(locks.session(turn.session_id),),
         )
 
     async def park(
@@ -257,7 +249,6 @@ class TurnStore:
         return await self._database.write(
             lambda: _park(dialect, turn, drafts, question, calls),
             wakes=lambda _: (f"appended:{turn.session_id}",),
-            touches=(locks.session(turn.session_id),),
         )
 
     async def defer(self, turn: Turn, drafts: list[DraftEntry], retry_at: int, now_ms: int) -> tuple[Turn, list[Entry]]:
@@ -266,7 +257,6 @@ class TurnStore:
         return await self._database.write(
             lambda: _defer(dialect, turn, drafts, retry_at, now_ms),
             wakes=lambda _: (f"appended:{turn.session_id}",),
-            touches=(locks.session(turn.session_id),),
         )
 
     async def ripen(self, now_ms: int) -> int:
@@ -283,7 +273,6 @@ class TurnStore:
         return await self._database.write(
             lambda: _answer(turn_id, draft),
             wakes=lambda turn: ("turns", f"session:{turn.session_id}"),
-            touches=(locks.turn(turn_id), locks.ANYTHING),
         )
 
     async def heed(self, turn: Turn, now_ms: int) -> tuple[Turn, list[Entry]]:
@@ -294,7 +283,6 @@ class TurnStore:
         return await self._database.write(
             lambda: _heed(turn, now_ms),
             wakes=lambda _: ("turns", f"session:{turn.session_id}"),
-            touches=(locks.session(turn.session_id),),
         )
 
     async def steered(self, turn: Turn) -> bool:
@@ -309,7 +297,6 @@ class TurnStore:
         return await self._database.write(
             lambda: _resume(turn_id, now_ms, once),
             wakes=lambda turn: ("turns", f"session:{turn.session_id}"),
-            touches=(locks.turn(turn_id), locks.ANYTHING),
         )
 
     async def asked(self, turn_id: TurnId) -> str:
@@ -376,6 +363,7 @@ def _in_order(claimed: Sequence[Row]) -> list[Turn]:
 def _take(
     dialect: Dialect, wanted: Sequence[tuple[str, int]], node_id: NodeId, room: int, now_ms: int, load: Load
 ) -> Transaction[list[tuple[Turn, list[Entry]]]]:
+    yield locks.UNNAMED
     taken: list[Turn] = []
     owners: list[str] = [owner for (owner,) in (yield Run(_OWNERS))]
     detached = wanted[1][1]
@@ -394,6 +382,7 @@ def _take(
 
 
 def _take_one(dialect: Dialect, sql: str, node_id: NodeId, now_ms: int) -> Transaction[list[tuple[Turn, list[Entry]]]]:
+    yield locks.UNNAMED
     return (yield from _begun(dialect, (yield from _claim(sql, node_id, 1, now_ms)), now_ms))
 
 
@@ -426,12 +415,13 @@ def _started(turn: Turn, now_ms: int) -> DraftEntry:
     return DraftEntry(kind=EntryKind.TURN_STARTED, at=now_ms, data={"attempt": turn.attempt})
 
 
-def _move(sql: str, params: Params) -> Transaction[bool]:
-    moved = yield Run(sql, params)
-    return bool(moved)
+def _release(turn: Turn) -> Transaction[None]:
+    yield locks.UNNAMED
+    yield Run(_RELEASE, {"id": turn.id, "fence": turn.fence})
 
 
 def _start(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
+    yield Lock([locks.session(turn.session_id)])
     # Every attempt numbers its own entries, whatever an earlier one had written.
     running = replace(turn.on(TurnEvent.START), attempt=turn.attempt + 1, nth=0, started_at=turn.started_at or now_ms)
     writes, entries = journal.writing_next(running, 1, [_started(running, now_ms)])
@@ -462,6 +452,7 @@ def unmoved(turn: Turn, state: TurnState, nth: int | None) -> Transaction[Turn]:
 def _park(
     dialect: Dialect, turn: Turn, drafts: list[DraftEntry], question: Question, calls: Sequence[tuple[Call, Call]]
 ) -> Transaction[tuple[Turn, list[Entry]]]:
+    yield Lock([locks.session(turn.session_id)])
     parked = turn.on(TurnEvent.ASK)
     hold = {"id": turn.id, "fence": turn.fence, "nth": turn.nth, "count": len(drafts)}
     if not (yield Run(_PARK, hold)):
@@ -483,6 +474,7 @@ def _already_parked(turn: Turn, count: int) -> Transaction[tuple[Turn, list[Entr
 def _defer(
     dialect: Dialect, turn: Turn, drafts: list[DraftEntry], retry_at: int, now_ms: int
 ) -> Transaction[tuple[Turn, list[Entry]]]:
+    yield Lock([locks.session(turn.session_id)])
     deferred = replace(turn.on(TurnEvent.DEFER), fence=turn.fence + 1, node_id=None, retry_at=retry_at)
     hold = {"id": turn.id, "fence": turn.fence, "nth": turn.nth, "count": len(drafts), "retry_at": retry_at}
     if not (yield Run(_DEFER, hold)):
@@ -492,10 +484,12 @@ def _defer(
 
 
 def _ripen(sql: str, times: Params) -> Transaction[int]:
+    yield locks.UNNAMED
     return len((yield Run(sql, times)))
 
 
 def _answer(turn_id: TurnId, draft: DraftEntry) -> Transaction[Turn]:
+    yield Lock([locks.turn(turn_id)])
     turn = yield from get(turn_id)
     queued = turn.on(TurnEvent.ANSWER)
     if not (yield Run(_UNPARK, {"id": turn_id})):
@@ -516,6 +510,7 @@ def _place(turn: Turn) -> Params:
 
 
 def _heed(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
+    yield Lock([locks.session(turn.session_id)])
     stands = yield from unmoved(turn, TurnState.RUNNING, None)
     if stands.nth != turn.nth:
         # Nobody else writes for this worker, so these came with an answer that was lost.
@@ -569,6 +564,7 @@ def _image(turn_id: TurnId, place: int) -> Transaction[Image]:
 
 
 def _resume(turn_id: TurnId, now_ms: int, once: Once | None) -> Transaction[Turn]:
+    yield Lock([locks.turn(turn_id)])
     turn = yield from get(turn_id)
     yield from dedupe.once(once, turn.session_id, now_ms)
     resumed = yield from resume(turn, now_ms)
