@@ -156,8 +156,8 @@ async def test_a_second_message_for_a_one_shot_session_is_still_answered(scene: 
     await scene.finish(await scene.claim_and_start(second.turn_id))
     session = await scene.store.sessions.get(first.session_id)
     assert (session.end_reason, session.generation) == ("webhook_complete", 2)
-    segments = await scene.store.segments.of_session(first.session_id)
-    assert [segment.state for segment in segments] == [segments.SegmentState.SEALED] * 2
+    debts = await scene.store.segments.of_session(first.session_id)
+    assert [each.state for each in debts] == [segments.SegmentState.SEALED] * 2
 
 
 async def test_a_conversation_stays_open_after_its_turn(scene: Scene) -> None:

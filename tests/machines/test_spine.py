@@ -80,6 +80,10 @@ WITNESSED_AT_LEAST = frozenset(
 pytestmark = pytest.mark.timeout(0 if LONG else 300)
 
 
+async def _watched(home: Path) -> Store:
+    return await watched(await open_store("sqlite", home))
+
+
 def test_whatever_happens_to_an_embedded_store_it_keeps_its_promises() -> None:
     """A1 A2 A3 T1 T2 T3 T4 J1 J2 J3 D1 D2 D3 M1 M2 S1 S2 X1 P1 C1 CONSERVATION"""
 
@@ -92,8 +96,8 @@ def test_whatever_happens_to_an_embedded_store_it_keeps_its_promises() -> None:
             scratch.furnish(self.home)
             super().__init__()
 
-        async def open_it(self) -> Store:
-            return await watched(await open_store("sqlite", self.home))
+        def open_it(self) -> Coroutine[Any, Any, Store]:
+            return _watched(self.home)
 
         def forget_it(self) -> None:
             shutil.rmtree(self.home)
