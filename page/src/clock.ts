@@ -3,14 +3,14 @@
 import { type ReadonlySignal, signal } from "@preact/signals";
 
 /** The gateway tells its time in whole seconds, and the answer takes a moment, so smaller differences mean nothing. */
-const SAME_MS = 5_000;
+const TOLERANCE_MS = 5_000;
 
 let aheadMs = 0;
 
 /** Set the gateway's time from the Date header of an answer. */
 export function setClock(dateHeader: string | null): void {
   const ahead = Date.parse(dateHeader ?? "") - Date.now();
-  if (!Number.isNaN(ahead)) aheadMs = Math.abs(ahead) > SAME_MS ? ahead : 0;
+  if (!Number.isNaN(ahead)) aheadMs = Math.abs(ahead) > TOLERANCE_MS ? ahead : 0;
 }
 
 /** Return the gateway's time, which may differ from the time of this machine. */

@@ -74,8 +74,8 @@ export function bytes(amount: number): string {
 
 export const percent = (share: number) => `${Math.round(share * 100)} %`;
 
-const near = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
-const far = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "long", year: "numeric" });
+const weekdayAndDate = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
+const longDate = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "long", year: "numeric" });
 
 export const isSameDay = (one: number, other: number) =>
   new Date(one).toDateString() === new Date(other).toDateString();
@@ -83,5 +83,5 @@ export const isSameDay = (one: number, other: number) =>
 export function dayName(at: number, now = Date.now()): string {
   if (isSameDay(at, now)) return "Today";
   if (isSameDay(at, now - DAY_MS)) return "Yesterday";
-  return (new Date(at).getFullYear() === new Date(now).getFullYear() ? near : far).format(at);
+  return (new Date(at).getFullYear() === new Date(now).getFullYear() ? weekdayAndDate : longDate).format(at);
 }

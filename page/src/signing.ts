@@ -32,24 +32,24 @@ let current: Signer | null = null;
 export const isSignedIn = () => current !== null || localStore.get(LOGIN) !== null;
 
 /** Store a new sign-in.  The previous one is signed out, so that a copy of it is worthless. */
-export async function keepLogin({ login, secret, nonce }: SignedIn): Promise<void> {
+export async function storeLogin({ login, secret, nonce }: SignedIn): Promise<void> {
   if (!login || !secret) return;
   const before = await signer();
-  const key = await imported(secret);
+  const key = await importKey(secret);
   current = { login, key };
   localStore.set(NONCE, nonce ?? "");
   // Other tabs look for the key as soon as they see the login.
-  if (await withKeyStore((store) => renewed(store, key, login))) localStore.set(LOGIN, login);
+  if (await withKeyStore((store) => replaceKey(store, key, login))) localStore.set(LOGIN, login);
   // Not earlier: a tab that still signed with it would think the browser is signed out.
-  if (before) await leave(before);
+  if (before) await signOutPrevious(before);
 }
 
-function renewed(store: IDBObjectStore, key: Key, login: string): IDBRequest {
+function replaceKey(store: IDBObjectStore, key: Key, login: string): IDBRequest {
   store.clear();
   return store.put(key, login);
 }
 
-async function leave(before: Signer): Promise<void> {
+async function signOutPrevious(before: Signer): Promise<void> {
   const path = "/api/sign-out";
   try {
     await fetch(path, { method: "POST", headers: await proofOf(before, "POST", path) });
@@ -70,12 +70,12 @@ export async function signedFetch(path: string, init: RequestInit & { body?: Bod
     const signature = isSignedIn() ? await proof(init.method ?? "GET", path, init.body) : {};
     const headers = { ...signature, ...init.headers };
     const response = await fetch(path, { ...init, headers });
-    if (tries === TRIES || !wantsAnother(response.headers.get(NONCE_HEADER))) return response;
+    if (tries === TRIES || !takeNonce(response.headers.get(NONCE_HEADER))) return response;
   }
 }
 
 /** Take the nonce of an answer; false if there is none, and the answer stands. */
-export function wantsAnother(nonce: string | null): boolean {
+export function takeNonce(nonce: string | null): boolean {
   if (nonce) localStore.set(NONCE, nonce);
   return Boolean(nonce) && isSignedIn();
 }
@@ -104,7 +104,7 @@ async function signer(): Promise<Signer | null> {
   return current;
 }
 
-async function imported(secret: string): Promise<Key> {
+async function importKey(secret: string): Promise<Key> {
   if (!crypto.subtle) return secret;
   return crypto.subtle.importKey("raw", bytes(secret), { name: "HMAC", hash: HASH }, false, ["sign"]);
 }
@@ -125,7 +125,7 @@ const hex = (found: Uint8Array) => Array.from(found, (each) => each.toString(16)
 /** Run an action on the stored keys; null if the browser stores none. */
 async function withKeyStore(action: (store: IDBObjectStore) => IDBRequest): Promise<unknown> {
   try {
-    const database = await opened();
+    const database = await openKeyStore();
     const change = database.transaction(STORE, "readwrite");
     const request = action(change.objectStore(STORE));
     await new Promise<void>((resolve, reject) => {
@@ -139,7 +139,7 @@ async function withKeyStore(action: (store: IDBObjectStore) => IDBRequest): Prom
   }
 }
 
-function opened(): Promise<IDBDatabase> {
+function openKeyStore(): Promise<IDBDatabase> {
   return new Promise((resolve, reject) => {
     const request = indexedDB.open(DATABASE, 1);
     request.onupgradeneeded = () => void request.result.createObjectStore(STORE);

@@ -5,7 +5,7 @@ import { checkAccess, me } from "../src/sign_in/identity.ts";
 
 let asked: string[] = [];
 
-/** Answer every request with these bytes, and lose the line behind them. */
+/** Answer every request with these bytes, then break the connection. */
 function breakOffAfter(said: string): void {
   asked = [];
   globalThis.fetch = async (path) => {
@@ -18,22 +18,22 @@ function breakOffAfter(said: string): void {
   };
 }
 
-test("an answer that breaks off is none", async () => {
+test("a truncated answer counts as no answer", async () => {
   breakOffAfter('{"items": [');
   await expect(get("/api/sessions")).rejects.toBeInstanceOf(Unanswered);
 });
 
-test("an answer that breaks off within its head, of which browsers make an empty one, is none", async () => {
+test("an answer truncated in its headers, which browsers turn into an empty one, counts as no answer", async () => {
   globalThis.fetch = async () => new Response("", { status: 202 });
   await expect(get("/api/sessions")).rejects.toBeInstanceOf(Unanswered);
 });
 
-test("an answer of somebody else, as networks give it that want money first, is none", async () => {
+test("the answer of a captive portal counts as no answer", async () => {
   globalThis.fetch = async () => new Response("<h1>Welcome to the train</h1>");
   await expect(get("/api/sessions")).rejects.toBeInstanceOf(Unanswered);
 });
 
-test("nobody is signed out because an answer broke off", async () => {
+test("a truncated answer signs no one out", async () => {
   breakOffAfter('{"owner": "ada"');
   await checkAccess();
   expect(asked).toEqual(["/api/me"]);

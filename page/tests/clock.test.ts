@@ -9,7 +9,7 @@ async function answerAt(ms: number): Promise<void> {
   await get("/health");
 }
 
-test("what happens at the gateway is timed by its clock, however wrong that of this machine is", async () => {
+test("the gateway's clock counts, however wrong this machine's clock is", async () => {
   const hour = 3_600_000;
   await answerAt(Date.now() - hour);
   expect(gatewayTime() - Date.now()).toBeLessThan(-hour + 1_500);

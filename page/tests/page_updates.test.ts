@@ -4,7 +4,7 @@ import { loadsAnotherScript } from "../src/page_updates.ts";
 
 const loading = (script: string) => `<!doctype html><script type="module" src="${script}"></script>`;
 
-test("a page is outdated when the gateway has another one, and not when an answer broke off or came from elsewhere", () => {
+test("a page is outdated when the gateway serves another script, not when an answer is truncated or foreign", () => {
   expect(loadsAnotherScript(loading("/assets/index-2.js"), "/assets/index-1.js")).toBe(true);
   expect(loadsAnotherScript(loading("/assets/index-1.js"), "/assets/index-1.js")).toBe(false);
   expect(loadsAnotherScript("", "/assets/index-1.js")).toBe(false);

@@ -5,7 +5,7 @@ import { CONTROL_PAGES, parse, SETUP, to } from "../src/router.ts";
 
 const name = fc.string({ unit: "grapheme", minLength: 1 });
 
-test("every address leads to the place that it was made for", () => {
+test("every address leads to its route", () => {
   fc.assert(
     fc.property(name, fc.option(name), fc.constantFrom(...CONTROL_PAGES), (id, other, page) => {
       expect(parse(to.session(id, other))).toEqual({ name: "session", id, turn: other });
@@ -16,7 +16,7 @@ test("every address leads to the place that it was made for", () => {
   expect(parse(to.setup())).toEqual({ name: "control", page: "settings", id: SETUP });
 });
 
-test("an address that means nothing leads somewhere all the same", () => {
+test("an unknown address leads to a new session", () => {
   expect(parse("")).toEqual({ name: "new", previous: null });
   expect(parse("#/s/")).toEqual({ name: "new", previous: null });
   expect(parse("#/s/50%")).toEqual({ name: "session", id: "50%", turn: null });

@@ -1,12 +1,12 @@
 // @vitest-environment happy-dom
 import { createHash, createHmac } from "node:crypto";
 import { beforeEach, expect, test } from "vitest";
-import { forgetLogin, isSignedIn, keepLogin, signedFetch } from "../src/signing.ts";
+import { forgetLogin, isSignedIn, signedFetch, storeLogin } from "../src/signing.ts";
 
 const LOGIN = { signed_in: true, login: "a-login-of-this-browser", secret: "a-secret", nonce: "nonce-1" };
 let asked: { path: string; proof: string[] | undefined; body: unknown }[] = [];
 
-/** A gateway that wants its newest nonce to be signed. */
+/** A gateway that accepts its newest nonce only. */
 function answerWith(nonce: string, status = 401): void {
   asked = [];
   globalThis.fetch = async (path, asking) => {
@@ -19,14 +19,14 @@ function answerWith(nonce: string, status = 401): void {
 
 beforeEach(() => forgetLogin());
 
-test("whoever is not signed in signs nothing", async () => {
+test("a request is unsigned without a sign-in", async () => {
   answerWith("nonce-1");
   await signedFetch("/api/me");
   expect(asked).toEqual([{ path: "/api/me", proof: undefined, body: undefined }]);
 });
 
-test("a signature is over what is asked, where, and with which body", async () => {
-  await keepLogin(LOGIN);
+test("a signature covers method, path and body", async () => {
+  await storeLogin(LOGIN);
   answerWith("nonce-1");
   await signedFetch("/api/turns?session=a%20b", { method: "POST", body: '{"text":"ö"}' });
   const [login, nonce, number, digest, signature] = asked[0]!.proof!;
@@ -37,22 +37,22 @@ test("a signature is over what is asked, where, and with which body", async () =
 });
 
 test("no two requests have the same signature", async () => {
-  await keepLogin(LOGIN);
+  await storeLogin(LOGIN);
   answerWith("nonce-1");
   await Promise.all([signedFetch("/api/me"), signedFetch("/api/me")]);
   expect(new Set(asked.map(({ proof }) => proof![4])).size).toBe(2);
 });
 
-test("a gateway that has started anew is asked again with its nonce, and the next request has it at once", async () => {
-  await keepLogin(LOGIN);
+test("a request is repeated with the nonce of a restarted gateway, which later requests use at once", async () => {
+  await storeLogin(LOGIN);
   answerWith("nonce-2");
   expect((await signedFetch("/api/me")).status).toBe(200);
   expect((await signedFetch("/api/me")).status).toBe(200);
   expect(asked.map(({ proof }) => proof![1])).toEqual(["nonce-1", "nonce-2", "nonce-2"]);
 });
 
-test("a gateway that is never content is not asked for ever", async () => {
-  await keepLogin(LOGIN);
+test("a gateway that rejects every nonce is not asked forever", async () => {
+  await storeLogin(LOGIN);
   asked = [];
   globalThis.fetch = async (path) => {
     asked.push({ path: String(path), proof: undefined, body: undefined });
@@ -62,17 +62,17 @@ test("a gateway that is never content is not asked for ever", async () => {
   expect(asked.length).toBe(3);
 });
 
-test("whoever signs out has nothing to sign with", async () => {
-  await keepLogin(LOGIN);
+test("after signing out there is no key", async () => {
+  await storeLogin(LOGIN);
   expect(isSignedIn()).toBe(true);
   await forgetLogin();
   expect(isSignedIn()).toBe(false);
 });
 
-test("a new sign-in takes the place of the one before, which is signed out", async () => {
-  await keepLogin(LOGIN);
+test("a new sign-in replaces the previous one, which is signed out", async () => {
+  await storeLogin(LOGIN);
   answerWith("nonce-2");
-  await keepLogin({ ...LOGIN, login: "another-login", secret: "another-secret", nonce: "nonce-2" });
+  await storeLogin({ ...LOGIN, login: "another-login", secret: "another-secret", nonce: "nonce-2" });
   expect(asked.map(({ path, proof }) => [path, proof![0], proof![1]])).toEqual([
     ["/api/sign-out", LOGIN.login, "nonce-2"],
   ]);
@@ -80,11 +80,11 @@ test("a new sign-in takes the place of the one before, which is signed out", asy
   expect(asked[1]!.proof![0]).toBe("another-login");
 });
 
-test("a first sign-in signs nothing out, and neither does a gateway that is away", async () => {
+test("a first sign-in signs nothing out, nor does one while the gateway is away", async () => {
   answerWith("nonce-1");
-  await keepLogin(LOGIN);
+  await storeLogin(LOGIN);
   expect(asked).toEqual([]);
   globalThis.fetch = async () => Promise.reject(new TypeError("nobody is there"));
-  await keepLogin({ ...LOGIN, login: "another-login" });
+  await storeLogin({ ...LOGIN, login: "another-login" });
   expect(isSignedIn()).toBe(true);
 });

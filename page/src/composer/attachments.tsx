@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { errorText, query, refusedFrom, Unanswered } from "../api.ts";
 import { bytes, count, percent } from "../format.ts";
-import { NONCE_HEADER, proof, TRIES, wantsAnother } from "../signing.ts";
+import { NONCE_HEADER, proof, TRIES, takeNonce } from "../signing.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { showError, showToast } from "../ui/toast.tsx";
@@ -144,7 +144,7 @@ async function upload(file: File, onShare: (share: number) => void, signal: Abor
   for (let tries = 1; ; tries += 1) {
     const { status, response, nonce } = await sendUpload(file, onShare, signal);
     if (status === 201) return response as Upload;
-    if (tries === TRIES || !wantsAnother(nonce)) throw refusedFrom(status, response);
+    if (tries === TRIES || !takeNonce(nonce)) throw refusedFrom(status, response);
   }
 }
 

@@ -61,7 +61,7 @@ export function useCommandMenu(draft: Draft): CommandMenu {
     else if (intent === "close") setPlace({ text, at, closed: true });
     else setPlace({ text, at: (at + (intent === "next" ? 1 : commands.length - 1)) % commands.length, closed });
   };
-  return { id, commands, chosen: at, choose: choose, press: steer };
+  return { id, commands, chosen: at, choose, press: steer };
 }
 
 interface CommandListProps {

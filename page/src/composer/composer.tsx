@@ -17,7 +17,7 @@ import { keysFor } from "./keyboard.ts";
 import { hintFor, placeholderFor, type SendMode, sendModes } from "./send_modes.ts";
 import { isReady, sendAs, stopActive, useNewSession, whyNotReady } from "./sending.ts";
 
-const NOT_KEPT = "This browser cannot store messages. Keep the page open until yours have arrived";
+const NOT_STORED = "This browser cannot store messages. Keep the page open until yours have arrived";
 
 interface ComposerProps {
   sessionId: string | null;
@@ -69,7 +69,7 @@ export function Composer({ sessionId, previous, conversation }: ComposerProps) {
         />
         <div class="composer-row">
           <AttachButton onFiles={attachFiles} />
-          <p class="composer-hint">{whyNotReady(draft) || (isPersistent.value ? hintFor(modes) : NOT_KEPT)}</p>
+          <p class="composer-hint">{whyNotReady(draft) || (isPersistent.value ? hintFor(modes) : NOT_STORED)}</p>
           <SendButton
             modes={modes}
             ready={isReady(draft)}

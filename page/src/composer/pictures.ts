@@ -9,8 +9,8 @@ const SIDE_MAX = 2_048;
 const QUALITY = 0.86;
 /** Each try draws it a bit smaller than should be necessary, so a few tries suffice. */
 const TRIES_MAX = 4;
-const SPARE = 0.85;
-const BEGINNING = 12;
+const MARGIN_FACTOR = 0.85;
+const SIGNATURE_BYTES = 12;
 
 export interface Picture {
   mediaType: string;
@@ -21,7 +21,7 @@ export interface Picture {
 
 /** Return the type of a picture, whatever its name says; null if the format is not accepted. */
 export function mediaTypeOf(beginning: Uint8Array): string | null {
-  const letters = String.fromCharCode(...beginning.subarray(0, BEGINNING));
+  const letters = String.fromCharCode(...beginning.subarray(0, SIGNATURE_BYTES));
   if (letters.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
   if (letters.startsWith("\xff\xd8\xff")) return "image/jpeg";
   if (/^GIF8[79]a/.test(letters)) return "image/gif";
@@ -29,15 +29,15 @@ export function mediaTypeOf(beginning: Uint8Array): string | null {
 }
 
 /** Return the size to draw a picture in, so that its file becomes small enough. */
-export function smaller(width: number, height: number, bytes: number): { width: number; height: number } {
-  const byBytes = Math.sqrt((PICTURE_BYTES_MAX * SPARE) / bytes);
+export function scaledSize(width: number, height: number, bytes: number): { width: number; height: number } {
+  const byBytes = Math.sqrt((PICTURE_BYTES_MAX * MARGIN_FACTOR) / bytes);
   const scale = Math.min(1, byBytes, SIDE_MAX / Math.max(width, height));
   return { width: Math.max(1, Math.floor(width * scale)), height: Math.max(1, Math.floor(height * scale)) };
 }
 
 /** Return a file as a picture; null if it is none.  Throws if it cannot be made small enough. */
 export async function pictureIn(file: File): Promise<Picture | null> {
-  const mediaType = mediaTypeOf(await bytesOf(file.slice(0, BEGINNING)));
+  const mediaType = mediaTypeOf(await bytesOf(file.slice(0, SIGNATURE_BYTES)));
   if (!mediaType) return null;
   if (file.size <= PICTURE_BYTES_MAX) return { mediaType, data: base64(await bytesOf(file)), shrunk: false };
   const fitting = await shrink(file);
@@ -49,7 +49,7 @@ async function shrink(file: File): Promise<Blob> {
   let { width, height } = drawn ?? { width: 0, height: 0 };
   let bytes = file.size;
   for (let tries = 0; drawn && tries < TRIES_MAX; tries++) {
-    ({ width, height } = smaller(width, height, bytes));
+    ({ width, height } = scaledSize(width, height, bytes));
     const blob = await draw(drawn, width, height);
     if (blob && blob.size <= PICTURE_BYTES_MAX) return blob;
     bytes = blob?.size ?? bytes * 2;

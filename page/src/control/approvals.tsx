@@ -130,13 +130,13 @@ function columns(onRevoke: (grant: GrantView) => void): readonly Column<GrantVie
 /** Return the question of a permission without its empty lines. */
 const compactText = (text: string) => legibleText(text.replace(/\n\s*\n\s*/g, "\n"));
 
-interface TakeBackProps {
+interface RevokeGrantProps {
   grant: GrantView;
   onClose: () => void;
   onDone: () => Promise<void>;
 }
 
-function RevokeGrant({ grant, onClose, onDone }: TakeBackProps) {
+function RevokeGrant({ grant, onClose, onDone }: RevokeGrantProps) {
   const revoke = async () => {
     await remove<GrantView>(`/api/grants/${encodeURIComponent(grant.id)}`);
     showToast("Revoked. You will be asked again.");

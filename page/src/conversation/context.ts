@@ -14,7 +14,7 @@ export function useConversation(): Conversation {
 }
 
 /** The oldest state is dropped first. */
-const MOST = 1_000;
+const STATES_MAX = 1_000;
 const remembered = new Map<string, unknown>();
 
 /** State that outlives its component.  The name identifies its owner, and is always used with the same type. */
@@ -25,7 +25,7 @@ export function useRemembered<T>(name: string, initial: T): [T, (value: T) => vo
   const set = (next: T) => {
     remembered.delete(name);
     if (next !== initial) remembered.set(name, next);
-    if (remembered.size > MOST) remembered.delete([...remembered.keys()][0]!);
+    if (remembered.size > STATES_MAX) remembered.delete([...remembered.keys()][0]!);
     redraw((count) => count + 1);
   };
   return [value, set];

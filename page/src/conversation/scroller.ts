@@ -20,7 +20,7 @@ const UNFOLDS = "[aria-expanded], summary";
 /** Older turns load when the top is within this many viewport heights. */
 const OLDER_WITHIN = 2;
 /** Where the browser anchors the scroll position itself, it does so without stopping a running scroll. */
-const KEEPS_PLACE = typeof CSS !== "undefined" && CSS.supports("overflow-anchor", "auto");
+const ANCHORS_SCROLL = typeof CSS !== "undefined" && CSS.supports("overflow-anchor", "auto");
 
 export class Scroller {
   readonly #place = signal<Place>("end");
@@ -74,7 +74,7 @@ export class Scroller {
   /** Return which turns to draw. */
   layOut(turns: readonly Turn[]): Span {
     // At the very top no browser anchors the scroll position.
-    if (!KEEPS_PLACE || turns[0]?.id !== this.#turns[0]?.id) this.#anchor = this.#found();
+    if (!ANCHORS_SCROLL || turns[0]?.id !== this.#turns[0]?.id) this.#anchor = this.#found();
     this.#turns = turns;
     this.#starts = offsets(turns.map((turn) => this.#heights.get(turn.id) ?? this.#guess(turn)));
     const sight = this.#element?.clientHeight || innerHeight;
@@ -252,10 +252,10 @@ const QUESTION = 180;
 const LINES_MAX = 4_000;
 
 function estimate(turn: Turn): number {
-  return turn.items.reduce((sum, item) => sum + tall(item), AROUND);
+  return turn.items.reduce((sum, item) => sum + itemHeight(item), AROUND);
 }
 
-function tall(item: Item): number {
+function itemHeight(item: Item): number {
   if (item.role === "tool" || item.role === "reasoning") return CARD;
   if (item.role === "question") return item.answer === null ? QUESTION : CARD;
   return LINE * Math.min(1 + Math.floor(item.text.length / CHARS_OF_A_LINE), LINES_MAX) + LINE;

@@ -104,7 +104,7 @@ const TurnBody = memo(({ turn }: { turn: Turn }) => {
   );
 });
 
-interface DrawnProps {
+interface ItemViewProps {
   item: Item;
   turnId: string;
   state: TurnState;
@@ -115,7 +115,7 @@ interface DrawnProps {
 }
 
 /** Memoised, so that a long running turn redraws only what changed. */
-const ItemView = memo(({ item, turnId, state, isOver, isLast, until }: DrawnProps) => {
+const ItemView = memo(({ item, turnId, state, isOver, isLast, until }: ItemViewProps) => {
   const isLive = isLast && !isOver;
   switch (item.role) {
     case "user":

@@ -183,7 +183,7 @@ function JumpToEnd({ scroller, last }: { scroller: Scroller; last: Turn | undefi
   );
 }
 
-const SAID_MAX_CHARS = 2_000;
+const ANNOUNCED_MAX_CHARS = 2_000;
 
 /** Announces whole answers and questions to screen readers, never single words. */
 function Announcer({ turn }: { turn: Turn | undefined }) {
@@ -197,7 +197,7 @@ function Announcer({ turn }: { turn: Turn | undefined }) {
     // What was there when the page opened is not announced.
     if (!was || (was.id !== turn.id && !question)) return;
     if (question && question !== was.question) announce(`A question for you: ${question}`);
-    else if (isOver(turn) && !was.isOver) announce(ended(turn).slice(0, SAID_MAX_CHARS));
+    else if (isOver(turn) && !was.isOver) announce(ended(turn).slice(0, ANNOUNCED_MAX_CHARS));
   }, [turn]);
   return (
     <div class="unseen" role="status" aria-live="polite">

@@ -158,7 +158,7 @@ function foldTurn(id: string, entries: readonly JournalEntry[], picturesOf: Pict
     if (endsAttempt(entry)) ended.add(entry.attempt);
     status = isLate(ended, entry) ? statusAfterLate(status, entry) : statusAfter(status, entry);
   }
-  return foldState({ status: status, ended: ended, recoveries: builder.recoveries }, builder);
+  return foldState({ status, ended, recoveries: builder.recoveries }, builder);
 }
 
 /** Fold entries that came after all others; null if they change what is already folded. */
@@ -173,7 +173,7 @@ function extendFold(state: FoldState, entries: readonly JournalEntry[], pictures
     showEntry(builder, entry);
     status = statusAfter(status, entry);
   }
-  return foldState({ status, ended: ended, recoveries }, builder);
+  return foldState({ status, ended, recoveries }, builder);
 }
 
 function foldState(rest: Omit<FoldState, "turn" | "openAttempt">, { items, openAttempt }: ItemsBuilder): FoldState {

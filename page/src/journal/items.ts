@@ -15,7 +15,7 @@ export interface ItemsBuilder {
 }
 
 /** Entries that belong to no attempt, and so are never recovered from one. */
-const LASTING: ReadonlySet<EntryKind> = new Set(["turn.accepted", "message.joined", "context.compacted"]);
+const OUTSIDE_ATTEMPTS: ReadonlySet<EntryKind> = new Set(["turn.accepted", "message.joined", "context.compacted"]);
 const SPEAKERS: ReadonlySet<unknown> = new Set(["system", "user", "assistant"]);
 const OUTCOMES: readonly CallState[] = ["planned", "awaiting_approval", "started", "ok", "error", "unknown"];
 const SUBJECTS: readonly About[] = ["answer", "approval", "budget"];
@@ -49,7 +49,7 @@ function add(builder: ItemsBuilder, entry: JournalEntry, item: Item): void {
 
 /** Return the fields that every item has.  The key is the first entry's, so that it stays while the item grows. */
 function commonFields({ recoveries }: ItemsBuilder, entry: JournalEntry) {
-  const recovered = recoveries.has(entry.attempt) && !LASTING.has(entry.kind) && !endsAttempt(entry);
+  const recovered = recoveries.has(entry.attempt) && !OUTSIDE_ATTEMPTS.has(entry.kind) && !endsAttempt(entry);
   return { key: String(firstSeq(entry)), at: entry.at, recovered };
 }
 
@@ -69,7 +69,7 @@ function addText(builder: ItemsBuilder, entry: JournalEntry, role: TextItem["rol
 
 function addMessage(builder: ItemsBuilder, entry: JournalEntry): void {
   const plain = commonFields(builder, entry);
-  for (const [index, outcomeField] of list(entry, "prior").filter(isSaid).entries()) {
+  for (const [index, outcomeField] of list(entry, "prior").filter(isPriorMessage).entries()) {
     builder.items.push({ ...plain, key: `${plain.key}.${index}`, role: "prior", ...outcomeField });
   }
   const images = list(entry, "images").filter(isPicture);
@@ -178,7 +178,7 @@ function list(entry: JournalEntry, key: string): unknown[] {
   return Array.isArray(found) ? found : [];
 }
 
-function isSaid(found: unknown): found is { speaker: string; text: string } {
+function isPriorMessage(found: unknown): found is { speaker: string; text: string } {
   return isObject(found) && SPEAKERS.has(found.speaker) && typeof found.text === "string" && found.text !== "";
 }
 

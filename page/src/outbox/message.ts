@@ -2,7 +2,7 @@
 
 import type { Busy, Me, Receipt } from "../wire.ts";
 
-export interface Picture {
+export interface OutgoingPicture {
   media_type: string;
   /** As base64. */
   data: string;
@@ -19,7 +19,7 @@ export interface NewMessage {
   sessionId: string | null;
   opening: Opening | null;
   text: string;
-  images: Picture[];
+  images: OutgoingPicture[];
   busy: Busy | null;
 }
 

@@ -12,7 +12,7 @@ import { dropSession } from "./store.ts";
 
 /** How long a deletion can be undone. */
 const UNDO_MS = 8_000;
-const AGAIN_MS = 5_000;
+const RETRY_MS = 5_000;
 /** Stored, so that a deletion survives a closed page. */
 const STORAGE_KEY = "holdfast.deleting";
 
@@ -62,7 +62,7 @@ async function deleteNow(id: string): Promise<void> {
   try {
     await remove(path(id));
   } catch (error) {
-    if (!(error instanceof Refused) || isTransient(error.status)) return schedule(id, AGAIN_MS);
+    if (!(error instanceof Refused) || isTransient(error.status)) return schedule(id, RETRY_MS);
     if (error.status !== 404) {
       cancelDeletion(id);
       showError(error);

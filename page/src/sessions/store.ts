@@ -10,7 +10,7 @@ import { retryNow } from "../retry.ts";
 import { route } from "../router.ts";
 import type { PageOfSessionView, SessionView } from "../wire.ts";
 
-const LISTED = 50;
+const PAGE_SIZE = 50;
 const HELLO_MS = 3_000;
 /** The tab that holds this lock listens for all tabs, because a browser has few connections per gateway. */
 const LOCK = "holdfast.activity";
@@ -53,7 +53,7 @@ export function dropSession(id: string): void {
 }
 
 /** Load the sessions and keep them up to date. */
-export function startActivity(): void {
+export function startSessions(): void {
   const watch = new SharedStream();
   watch.start();
   refresh();
@@ -130,8 +130,8 @@ async function refresh(): Promise<void> {
   recent.clear();
   try {
     const [page, pinned] = await Promise.all([
-      get<PageOfSessionView>(`/api/sessions?limit=${LISTED}`),
-      get<PageOfSessionView>(`/api/sessions?pinned=true&limit=${LISTED}`),
+      get<PageOfSessionView>(`/api/sessions?limit=${PAGE_SIZE}`),
+      get<PageOfSessionView>(`/api/sessions?pinned=true&limit=${PAGE_SIZE}`),
     ]);
     sessionsById.value = withList(sessionsById.value, page, pinned.items, recent);
     hasListed.value = true;

@@ -3,7 +3,7 @@
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
 import { get, post, Refused, SIGNED_OUT } from "../api.ts";
 import { go, to } from "../router.ts";
-import { forgetLogin, isSignedIn, keepLogin, LOGIN } from "../signing.ts";
+import { forgetLogin, isSignedIn, LOGIN, storeLogin } from "../signing.ts";
 import { showError } from "../ui/toast.tsx";
 import type { Credentials, Me, SignedIn } from "../wire.ts";
 
@@ -52,7 +52,7 @@ export function startIdentity(): void {
 
 /** Sign this browser in.  Throws the gateway's error. */
 export async function signIn(credentials: Credentials): Promise<void> {
-  await keepLogin(await post<SignedIn>("/api/sign-in", credentials));
+  await storeLogin(await post<SignedIn>("/api/sign-in", credentials));
   await checkAccess();
 }
 

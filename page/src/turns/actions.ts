@@ -5,7 +5,7 @@ import { getFile, post, Refused, Unanswered } from "../api.ts";
 import { base64, newKey } from "../bytes.ts";
 import type { Conversation } from "../journal/conversation.ts";
 import type { Turn } from "../journal/view.ts";
-import type { Picture } from "../outbox/message.ts";
+import type { OutgoingPicture } from "../outbox/message.ts";
 import { discard, outgoing, send } from "../outbox/outbox.ts";
 import { go, to } from "../router.ts";
 import type { Fork, Receipt, SessionView, TurnView } from "../wire.ts";
@@ -83,12 +83,12 @@ export async function answer(turnId: string, questionId: string, text: string): 
 }
 
 /** Return the pictures of a turn's message, so that they can be sent again. */
-async function picturesOf(turn: Turn): Promise<Picture[]> {
+async function picturesOf(turn: Turn): Promise<OutgoingPicture[]> {
   const message = messageOf(turn);
   return Promise.all((message?.images ?? []).map((image, number) => picture(turn.id, number, image.media_type)));
 }
 
-async function picture(turnId: string, number: number, mediaType: string): Promise<Picture> {
+async function picture(turnId: string, number: number, mediaType: string): Promise<OutgoingPicture> {
   const file = await getFile(`${path(turnId)}/images/${number}`);
   return {
     media_type: mediaType,

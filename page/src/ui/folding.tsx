@@ -6,7 +6,7 @@ import { count } from "../format.ts";
 import { Button } from "./button.tsx";
 import { Icon } from "./icon.tsx";
 
-interface UnfoldingProps {
+interface DisclosureProps {
   class: string;
   isOpen: boolean;
   onTurn: (isOpen: boolean) => void;
@@ -16,7 +16,7 @@ interface UnfoldingProps {
 }
 
 /** A line that opens to show the rest. */
-export function Disclosure({ class: name, isOpen, onTurn, head, children }: UnfoldingProps) {
+export function Disclosure({ class: name, isOpen, onTurn, head, children }: DisclosureProps) {
   const id = useId();
   return (
     <div class={name}>
@@ -45,7 +45,7 @@ const LINES_MAX = 24;
 /** A text with few lines may still have a very long one. */
 const CHARS_MAX = 6_000;
 
-interface FoldedProps {
+interface LongTextProps {
   text: string;
   /** Which end stays visible. */
   end?: "head" | "tail";
@@ -53,7 +53,7 @@ interface FoldedProps {
 }
 
 /** Long text, cut until the rest is asked for. */
-export function LongText({ text, end = "head", children }: FoldedProps) {
+export function LongText({ text, end = "head", children }: LongTextProps) {
   const [isWhole, setWhole] = useState(false);
   const lines = text.split("\n");
   const isLong = lines.length > LINES_MAX * 1.5 || text.length > CHARS_MAX * 1.5;

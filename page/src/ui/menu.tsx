@@ -10,7 +10,7 @@ export interface MenuItem {
 }
 
 /** The distance of a menu from its button, and from the edges of the window. */
-const APART = 4;
+const GAP = 4;
 const MARGIN = 8;
 
 /** A button that opens a menu; arrow keys move in it, Escape closes it. */
@@ -76,8 +76,8 @@ function placeList(root: HTMLElement): void {
   const button = root.querySelector("button")!.getBoundingClientRect();
   const list = root.querySelector<HTMLElement>(".menu-list")!;
   const { width, height } = list.getBoundingClientRect();
-  const below = button.bottom + APART;
-  const top = below + height + MARGIN > innerHeight ? button.top - APART - height : below;
+  const below = button.bottom + GAP;
+  const top = below + height + MARGIN > innerHeight ? button.top - GAP - height : below;
   list.style.top = `${Math.max(MARGIN, top)}px`;
   list.style.left = `${Math.max(MARGIN, Math.min(button.right, innerWidth - MARGIN) - width)}px`;
 }

@@ -4,13 +4,13 @@ import { commandIn, commandText, suggestions, takesMore } from "../../src/compos
 
 const names = (text: string) => suggestions(text).map((each) => each.name);
 
-test("a slash offers every command, and a letter those that begin with it", () => {
+test("a slash lists every command, and letters narrow the list", () => {
   expect(names("/")).toContain("compress");
   expect(names("/st")).toEqual(["stop", "status"]);
   expect(names("/ST")).toEqual(["stop", "status"]);
 });
 
-test("nothing is offered for what cannot become a command any more", () => {
+test("a text that is no prefix of a command lists none", () => {
   for (const text of ["", "hello", "/etc/hosts", "/title a", " /stop", "/stop\n"]) expect(names(text)).toEqual([]);
 });
 
@@ -22,7 +22,7 @@ test("a message is a command by its first word", () => {
   expect(commandIn("say /stop")).toBeNull();
 });
 
-test("whoever chooses a command that takes more can go on writing", () => {
+test("a command with an argument can be continued", () => {
   expect(commandText("title")).toBe("/title ");
   expect(takesMore("title")).toBe(true);
   expect(commandText("undo")).toBe("/undo");

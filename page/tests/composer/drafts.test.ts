@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { beforeEach, expect, test, vi } from "vitest";
 
-/** The page as it is after a reload: what is kept in the browser is all that it knows. */
+/** The page after a reload, with nothing but the browser's storage. */
 const loaded = () => {
   vi.resetModules();
   return import("../../src/composer/drafts.ts");
@@ -9,7 +9,7 @@ const loaded = () => {
 
 beforeEach(() => localStorage.clear());
 
-test("each session has a text of its own, which a reload does not take", async () => {
+test("each session has its own draft, which survives a reload", async () => {
   const before = await loaded();
   before.draftOf("ses_a").text.value = "half a sentence";
   before.draftOf(null).text.value = "another";
@@ -19,7 +19,7 @@ test("each session has a text of its own, which a reload does not take", async (
   expect(after.draftOf("ses_b").text.value).toBe("");
 });
 
-test("nothing is kept of what was sent", async () => {
+test("a sent draft is cleared", async () => {
   const { clearDraft, draftOf } = await loaded();
   const writing = draftOf("ses_a");
   writing.text.value = "sent";
@@ -27,14 +27,14 @@ test("nothing is kept of what was sent", async () => {
   expect(localStorage.length).toBe(0);
 });
 
-test("what is put into the field does not take what stands there", async () => {
+test("a prefilled text keeps what is already in the field", async () => {
   const { prefill, draftOf } = await loaded();
   draftOf("ses_a").text.value = "mine";
   prefill("ses_a", "theirs");
   expect(draftOf("ses_a").text.value).toBe("theirs\n\nmine");
 });
 
-test("whoever writes on while a session is opened goes on in it", async () => {
+test("a draft moves into the session once it is open", async () => {
   const { moveDraft, draftOf } = await loaded();
   const writing = draftOf(null);
   writing.text.value = "and an";
@@ -44,7 +44,7 @@ test("whoever writes on while a session is opened goes on in it", async () => {
   expect((await loaded()).draftOf("ses_a").text.value).toBe("and another thing");
 });
 
-test("what is kept and cannot be read is no text", async () => {
+test("an unreadable stored draft is empty", async () => {
   localStorage.setItem("holdfast.writing.ses_a", "{");
   expect((await loaded()).draftOf("ses_a").text.value).toBe("");
 });

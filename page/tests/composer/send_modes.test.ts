@@ -7,16 +7,16 @@ import { question, turn } from "../turns/turns.ts";
 
 const named = (...given: Parameters<typeof sendModes>) => sendModes(...given).map((each) => each.name);
 
-test("while nothing runs there is one way, and the gateway decides about what it does not know of", () => {
+test("an idle session has one way to send, and the gateway decides the rest", () => {
   expect(named(undefined)).toEqual(["send"]);
   expect(busyPolicy(sendModes(undefined)[0])).toBeNull();
 });
 
-test("while something runs a message waits, unless somebody chooses", () => {
+test("a message to a busy session is queued by default", () => {
   expect(sendModes(turn("a", "running")).map(busyPolicy)).toEqual(["queue", "steer", "interrupt"]);
 });
 
-test("a question is answered, but consent is given where it is asked for", () => {
+test("a message answers a question, but not a request for consent", () => {
   expect(named(turn("a", "waiting", [question("answer")]))[0]).toBe("answer");
   expect(named(turn("a", "waiting", [question("approval")]))[0]).toBe("queue");
 });
@@ -35,7 +35,7 @@ const unopened = (state: Outgoing["state"]): Outgoing => ({
   busy: null,
 });
 
-test("messages that wait for the same session to be opened share it", () => {
+test("messages that wait for the same new session share it", () => {
   expect(openingFor([unopened("waiting")], "ses_a").key).toBe("web-1");
   expect(openingFor([unopened("waiting")], null).key).not.toBe("web-1");
   expect(openingFor([unopened("refused")], "ses_a").key).not.toBe("web-1");

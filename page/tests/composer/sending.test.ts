@@ -18,11 +18,11 @@ const file: Attachment = {
   cancel: nothing,
 };
 
-test("files are named below the text, by where the agent finds them", () => {
+test("files are listed below the text by their paths", () => {
   expect(messageContent(" Sum it up \n", [file]).text).toBe("Sum it up\n\nAttached: uploads/0a1b2c3d-report.csv");
 });
 
-test("pictures go along, and a message of nothing else is not empty", () => {
+test("a message of pictures alone lists their names", () => {
   expect(messageContent("", [picture])).toEqual({
     text: "Attached: sea.png",
     images: [{ media_type: "image/png", data: "AAAA", name: "sea.png" }],
@@ -30,12 +30,12 @@ test("pictures go along, and a message of nothing else is not empty", () => {
   expect(messageContent("", [picture, file]).text).toBe("Attached: uploads/0a1b2c3d-report.csv");
 });
 
-test("what was pasted last is taken out, and nothing else", () => {
+test("only the last pasted text is removed", () => {
   expect(withoutPasted("a long a long b", "a long")).toBe("a long  b");
   expect(withoutPasted("changed since", "a long")).toBe("changed since");
 });
 
-test("what was asked is there once each, the newest first, with what joined", () => {
+test("earlier messages are listed once each, newest first, including joined ones", () => {
   const turns = [
     turn("a", "completed", [message("hello"), message("and more")]),
     turn("b", "failed", [message("hello")]),

@@ -39,7 +39,7 @@ function honest(turns: Record<string, number>): Partial<Status> {
   return { turns, settled, in_flight, accepted: settled + in_flight };
 }
 
-test("an honest account is right, and every turn stands in it once", () => {
+test("a consistent account is right and counts every turn once", () => {
   fc.assert(
     fc.property(turns, (turns) => {
       const account = accountOf(statusOf(honest(turns)));
@@ -49,7 +49,7 @@ test("an honest account is right, and every turn stands in it once", () => {
   );
 });
 
-test("whatever is off by one is seen", () => {
+test("any count that is off by one is noticed", () => {
   fc.assert(
     fc.property(
       turns,
@@ -63,6 +63,6 @@ test("whatever is off by one is seen", () => {
   );
 });
 
-test("a gateway that gives no counts has an empty account", () => {
+test("without counts the account is empty", () => {
   expect(accountOf(statusOf({}))).toMatchObject({ accepted: 0, states: [], right: true });
 });

@@ -17,7 +17,7 @@ test.each([
   expect(scheduleText(schedule)).toBe(words);
 });
 
-// Cron means something else with these than a plain sentence would say, or nothing at all.
+// Cron gives these another meaning than a plain sentence, or none.
 test.each([
   "*/45 * * * *",
   "0 9 13 * 5",

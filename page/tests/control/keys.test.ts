@@ -13,7 +13,7 @@ const key = (id: string, scopes: string[], revoked_at: number | null = null): Ke
   revoked_at,
 });
 
-test("the first key is the first that opens the API", () => {
+test("the first key is the first that grants API access", () => {
   const others = [key("hook", ["webhook:alerts"]), key("old", ["api"], 1)];
   expect(isFirst(others, ["api"])).toBe(true);
   expect(isFirst(others, ["admin"])).toBe(true);
@@ -21,7 +21,7 @@ test("the first key is the first that opens the API", () => {
   expect(isFirst([...others, key("laptop", ["admin"])], ["api"])).toBe(false);
 });
 
-test("the last key is the only one that opens the API", () => {
+test("the last key is the only one that grants API access", () => {
   const laptop = key("laptop", ["api"]);
   const hook = key("hook", ["webhook:alerts"]);
   expect(isLast([laptop, hook], laptop)).toBe(true);
@@ -29,7 +29,7 @@ test("the last key is the only one that opens the API", () => {
   expect(isLast([laptop, key("ci", ["admin"])], laptop)).toBe(false);
 });
 
-test("a key has nothing of what was written for one of another kind", () => {
+test("a key leaves out fields of other permissions", () => {
   const form = { name: " laptop ", may: "api", route: "alerts", owner: "grace", rate: "12" } as const;
   expect(keyPlan(form)).toEqual({ name: "laptop", scopes: ["api"], owner: "grace", rate_limit: 12 });
   expect(keyPlan({ ...form, may: "admin" })).toMatchObject({ scopes: ["admin"], owner: "local" });
@@ -40,7 +40,7 @@ test("a key has nothing of what was written for one of another kind", () => {
   });
 });
 
-test("a key has a name, and that of a webhook a route", () => {
+test("a key needs a name, and a webhook key a route", () => {
   expect([EMPTY, { ...EMPTY, name: "x" }].map(isMissing)).toEqual([true, false]);
   expect(isMissing({ ...EMPTY, name: "x", may: "webhook" })).toBe(true);
 });

@@ -9,23 +9,23 @@ const coffee = "Drinks coffee. <!-- mem_1 -->";
 const mate = "Drinks mate. <!-- mem_1 -->";
 const lisbon = "Lives in Lisbon. <!-- mem_2 -->";
 
-test("nothing was changed where both are as they were", () => {
+test("two unchanged documents have no difference", () => {
   expect(difference(document(tea), document(tea), document(tea))).toEqual({ added: [], removed: [], clashes: [] });
 });
 
-test("what came and went meanwhile is told without the ids of memories", () => {
+test("added and removed lines are shown without their ids", () => {
   const { added, removed } = difference(document(tea), document(lisbon), document(tea));
   expect(added).toEqual(["Lives in Lisbon."]);
   expect(removed).toEqual(["Drinks tea."]);
 });
 
-test("a line that both changed is a clash, unless they made the same of it", () => {
+test("a line that both changed differently is a clash", () => {
   const clashes = [{ theirs: "Drinks coffee.", mine: "Drinks mate." }];
   expect(difference(document(tea), document(coffee), document(mate))).toEqual({ added: [], removed: [], clashes });
   expect(difference(document(tea), document(coffee), document(coffee)).clashes).toEqual([]);
 });
 
-test("a line that only one of them changed is no clash", () => {
+test("a line that only one changed is no clash", () => {
   expect(difference(document(tea), document(coffee), document(tea)).clashes).toEqual([]);
   expect(difference(document(tea), document(tea, lisbon), document(mate)).clashes).toEqual([]);
 });

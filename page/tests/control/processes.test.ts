@@ -16,7 +16,7 @@ test("however output is cut into pieces, the log is the same", () => {
   );
 });
 
-test("a log that begins later than it was asked for says that something is missing", () => {
+test("a log that begins later than requested says that output is missing", () => {
   const first = append(emptyLog, { text: "one\n", begin: 0, end: 4 });
   const second = append(first, { text: "nine\n", begin: 90, end: 95 });
   expect(second).toMatchObject({ cut: true, end: 95 });
@@ -37,7 +37,7 @@ test("a full block stays the same object while the log grows", () => {
   expect(after.blocks[0]).toBe(before.blocks[0]);
 });
 
-test("a line without an end is shown as far as there is room", () => {
+test("a line without an end is cut at the limit", () => {
   let log = emptyLog;
   for (let at = 0; at < 600_000; at += 997) log = append(log, { text: "y".repeat(997), begin: at, end: at + 997 });
   expect(textOf(log).length).toBeGreaterThan(90_000);

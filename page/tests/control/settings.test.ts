@@ -3,8 +3,8 @@ import {
   fieldText,
   grouped,
   InvalidValue,
+  isEqual,
   parseField,
-  same,
   searchSettings,
   sections,
 } from "../../src/control/settings/values.ts";
@@ -32,36 +32,36 @@ test.each<[SettingForm, unknown]>([
   expect(parseField(one, fieldText(one, value))).toEqual(value);
 });
 
-test("an empty list and an empty table are nothing at all", () => {
+test("an empty list and an empty table are empty text", () => {
   expect(parseField(setting("a.b", "list"), "\n  \n")).toEqual([]);
   expect(parseField(setting("a.b", "table"), "")).toEqual({});
 });
 
-test("a table that holds numbers by default takes numbers", () => {
+test("a table with numeric defaults takes numbers", () => {
   const days = setting("sessions.retention_days", "table", {}, { webhook: 7 });
   expect(parseField(days, "cron = 30")).toEqual({ cron: 30 });
   expect(() => parseField(days, "cron = soon")).toThrow(InvalidValue);
 });
 
-test("what cannot be a value says so", () => {
+test("an invalid value says what is expected", () => {
   expect(() => parseField(setting("a.b", "number"), "")).toThrow(InvalidValue);
   expect(() => parseField(setting("a.b", "number"), "many")).toThrow(InvalidValue);
   expect(() => parseField(setting("a.b", "table"), "no divider")).toThrow("no divider");
 });
 
-test("tables are the same in any order, and lists only in theirs", () => {
-  expect(same({ a: 1, b: 2 }, { b: 2, a: 1 })).toBe(true);
-  expect(same([1, 2], [2, 1])).toBe(false);
-  expect(same(null, undefined)).toBe(true);
-  expect(same("1", 1)).toBe(false);
+test("tables are equal in any order, lists only in the same order", () => {
+  expect(isEqual({ a: 1, b: 2 }, { b: 2, a: 1 })).toBe(true);
+  expect(isEqual([1, 2], [2, 1])).toBe(false);
+  expect(isEqual(null, undefined)).toBe(true);
+  expect(isEqual("1", 1)).toBe(false);
 });
 
-test("sections come in the order in which people look for them, and unknown ones last", () => {
+test("the most used sections come first, unknown ones last", () => {
   const items = ["server.port", "novel.thing", "tools.terminal.deny", "model.name"].map((key) => setting(key, "text"));
   expect(sections(items)).toEqual(["model", "tools", "server", "novel"]);
 });
 
-test("settings stand under the heads that they have in the file", () => {
+test("settings are grouped by their table in the file", () => {
   const items = ["tools.disabled", "tools.terminal.deny", "tools.terminal.timeout"].map((key) => setting(key, "text"));
   const groups = grouped(items).map(({ name, items }) => [name, items.length]);
   expect(groups).toEqual([
@@ -70,7 +70,7 @@ test("settings stand under the heads that they have in the file", () => {
   ]);
 });
 
-test("a setting is found by words of its name and of what it means", () => {
+test("a setting is found by words of its key and its description", () => {
   const items = [setting("gateway.busy", "choice"), setting("server.port", "number")];
   expect(searchSettings(items, "Busy MEANS").map(({ key }) => key)).toEqual(["gateway.busy"]);
   expect(searchSettings(items, "busy port")).toEqual([]);

@@ -20,11 +20,11 @@ const route: RouteView = {
   scheme: "hmac",
 };
 
-test("fields are what stands in single braces, once each", () => {
+test("the fields of a template are the names in single braces, once each", () => {
   expect(fieldsOf("{{not}} {a.b} and {a.b}, {__raw__}, {event_type}, {c}")).toEqual(["a.b", "c"]);
 });
 
-test("a sample has every field that the prompt and the target name, where they look for it", () => {
+test("a sample has every field that the prompt and the target use", () => {
   const made = samplePayload({
     prompt: "{host.name}: {items.0.id} {items.0.name}",
     deliver: "url:{to}",
@@ -38,21 +38,21 @@ test("a sample has every field that the prompt and the target name, where they l
   });
 });
 
-test("a field that another one is inside of makes room for it", () => {
+test("a field with nested fields becomes an object", () => {
   expect(samplePayload({ prompt: "{a} {a.b}", deliver: "log", events: [] })).toEqual({ a: { b: "sample b" } });
 });
 
-test("a route that takes everything is sent something", () => {
+test("a route without fields gets a message", () => {
   expect(samplePayload({ prompt: "{__raw__}", deliver: "log", events: [] })).toHaveProperty("message");
 });
 
-test("a field may be called like what every object has", () => {
+test("a field may have the name of a property that every object has", () => {
   expect(JSON.stringify(samplePayload({ prompt: "{__proto__.x}", deliver: "log", events: [] }))).toBe(
     '{"__proto__":{"x":"sample x"}}',
   );
 });
 
-test("what the form does not show of a route stays as it was", () => {
+test("settings that the form does not show stay the same", () => {
   expect(routePlan(routeFields(route), route)).toEqual({
     name: "alerts",
     secret: "",
@@ -69,7 +69,7 @@ test("what the form does not show of a route stays as it was", () => {
   });
 });
 
-test("events are divided by commas, and no number is any number", () => {
+test("events are separated by commas, and an empty limit is no limit", () => {
   const plan = routePlan({ ...EMPTY, name: " a ", events: "one, two,,", rate: "" });
   expect(plan).toMatchObject({ name: "a", events: ["one", "two"], rate_limit: 0 });
 });

@@ -23,7 +23,7 @@ const question = (more: Partial<QuestionItem>): QuestionItem => ({
 });
 
 describe("answers", () => {
-  it("are told as the gateway takes them: what is not clearly a yes is a no", () => {
+  it("are shown as the gateway takes them: what is not clearly a yes is a no", () => {
     const told = (answer: string) => answerText(question({ answer }));
     expect(["Yes!", "ok", "session", "forever", "deny"].map(told)).toEqual([
       "Allowed once",
@@ -36,7 +36,7 @@ describe("answers", () => {
     expect(told("cancelled")).toBe("Withdrawn");
   });
 
-  it("to a plain question are words, also where they look like a decision", () => {
+  it("to a plain question are shown as they are, even if they look like a decision", () => {
     const plain = question({ about: "answer", choices: ["once", "constructor"], answer: "once" });
     expect(answerText(plain)).toBe("Answered: once");
     expect(choices(plain).map(({ label, keys }) => [label, keys])).toEqual([
@@ -45,7 +45,7 @@ describe("answers", () => {
     ]);
   });
 
-  it("to an approval have letters for keys", () => {
+  it("to an approval have letter keys", () => {
     expect(choices(question({})).map(({ keys }) => keys)).toEqual([
       ["1", "y"],
       ["2", "s"],

@@ -3,7 +3,7 @@ import { h, render } from "preact";
 import { expect, it } from "vitest";
 import { Markdown } from "../../src/conversation/markdown/markdown.tsx";
 
-it("an answer is laid out in the direction of its own words", () => {
+it("an answer has the direction of its own text", () => {
   const place = document.createElement("div");
   render(h(Markdown, { text: "- שלום" }), place);
   expect(place.querySelector("ul")?.closest("[dir]")?.getAttribute("dir")).toBe("auto");

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { legibleText, withHiddenMarked } from "../../src/conversation/exact_text.tsx";
 
-describe("what somebody consents to", () => {
+describe("a text to approve", () => {
   it.each([
     ["rm -rf ~ #\rls", "rm -rf ~ #‹U+000D›ls"],
     ["echo \u001b]0;; rm -rf ~ ;\u0007 hi", "echo ‹U+001B›]0;; rm -rf ~ ;‹U+0007› hi"],
@@ -12,7 +12,7 @@ describe("what somebody consents to", () => {
     expect(legibleText(text)).toBe(shown);
   });
 
-  it("is left as it is where all of it is seen", () => {
+  it("stays the same if all of it is visible", () => {
     const text = "for each in *; do\n\techo “$each” – é 日本 😀\ndone";
     expect(withHiddenMarked(text)).toEqual([{ text, isHidden: false }]);
   });

@@ -12,8 +12,8 @@ const RESULT = `Edited a.py.
  end
 [… 7 more lines of the difference]`;
 
-describe("differences", () => {
-  it("are read with their line numbers, and without the names of the files", () => {
+describe("diffs", () => {
+  it("have line numbers and no file names", () => {
     expect(parseDiff(RESULT).map(({ kind, text, before, after }) => [kind, text, before, after])).toEqual([
       ["place", "@@ -3,4 +3,5 @@", null, null],
       ["same", "same", 3, 3],
@@ -26,11 +26,11 @@ describe("differences", () => {
     expect(countChanges(parseDiff(RESULT))).toEqual({ added: 2, removed: 1 });
   });
 
-  it("are nothing where a result tells of none", () => {
+  it("are empty if the result has none", () => {
     expect(parseDiff("Created a.txt (3 bytes).")).toEqual([]);
   });
 
-  it("of two texts leave out what they share at their ends", () => {
+  it("of two texts mark what they share at both ends", () => {
     expect(replacementDiff("a\nb\nc\n", "a\nx\ny\nc\n").map((line) => line.kind[0] + line.text)).toEqual([
       "sa",
       "rb",

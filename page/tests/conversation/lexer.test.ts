@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { languageOf } from "../../src/conversation/markdown/code.tsx";
 import { decodeReferences, linkTarget, parseMarkdown, pictureSource } from "../../src/conversation/markdown/lexer.ts";
 
-describe("Markdown that is meant to hold up the page", () => {
+describe("Markdown that is meant to block the page", () => {
   it.each([
     ["too long", "word ".repeat(7_000)],
     ["too tangled", "_a".repeat(5_000)],
@@ -14,18 +14,18 @@ describe("Markdown that is meant to hold up the page", () => {
     expect(parseMarkdown(text)).toBe(null);
   });
 
-  it("may be nested as far as somebody would write it", () => {
+  it("may be nested as deeply as people write it", () => {
     const list = Array.from({ length: 12 }, (_, level) => `${"  ".repeat(level)}- **a**`).join("\n");
     expect(parseMarkdown(list)).not.toBe(null);
   });
 
-  it("may be as long as it likes where it is code", () => {
+  it("may have any length if it is code", () => {
     const tokens = parseMarkdown(`\`\`\`\n${"_a".repeat(50_000)}\n\`\`\``);
     expect(tokens?.map((token) => token.type)).toEqual(["code"]);
   });
 });
 
-describe("where Markdown may lead", () => {
+describe("links and pictures in Markdown", () => {
   it.each([
     "javascript:alert(1)",
     " javascript:alert(1)",
@@ -43,7 +43,7 @@ describe("where Markdown may lead", () => {
     expect(linkTarget("mailto:someone@example.org")).toBe("mailto:someone@example.org");
   });
 
-  it("draws no picture that somebody else would have to be asked for", () => {
+  it("draws no picture from a third party", () => {
     expect(pictureSource("https://example.org/a.png")).toBe(null);
     expect(pictureSource("//example.org/a.png")).toBe(null);
     expect(pictureSource("/api/../../x")).toBe(null);
@@ -54,13 +54,13 @@ describe("where Markdown may lead", () => {
     expect(pictureSource("/api/turns/turn_1/images/0")).toBe("/api/turns/turn_1/images/0");
   });
 
-  it("reads character references once", () => {
+  it("decodes character references once", () => {
     expect(decodeReferences("&lt;b&gt; &amp;lt; &#169; &#x1F600; &nope; &#0; &valueOf;")).toBe(
       "<b> &lt; © 😀 &nope; \ufffd &valueOf;",
     );
   });
 
-  it.each(["constructor", "__proto__"])("knows no language %j that nobody has named", (name) => {
+  it.each(["constructor", "__proto__"])("has no language %j", (name) => {
     expect(languageOf(name).grammar).toBe(name);
     expect(typeof languageOf(name).label).toBe("string");
   });

@@ -3,7 +3,7 @@ import { render } from "preact";
 import { expect, it } from "vitest";
 import { Markdown } from "../../src/conversation/markdown/markdown.tsx";
 
-it("draws no more of an answer that never ends than of the longest that there are", () => {
+it("limits how much of an endless answer is drawn", () => {
   const place = document.createElement("div");
   render(<Markdown text={`${"a".repeat(29_000)}\n\n`.repeat(100)} growing />, place);
   expect(place.textContent.length).toBeLessThan(310_000);

@@ -5,7 +5,7 @@ import { PLAIN, spans, withoutOverwritten } from "../../src/conversation/tools/o
 const ESC = "\u001b";
 
 describe("the colours of a terminal", () => {
-  it("hold until they are changed", () => {
+  it("last until they are changed", () => {
     expect(spans(`plain ${ESC}[1;31mred${ESC}[0m plain`)).toEqual([
       { ...PLAIN, text: "plain " },
       { ...PLAIN, text: "red", colour: "red", bold: true },
@@ -17,7 +17,7 @@ describe("the colours of a terminal", () => {
     ]);
   });
 
-  it("are brought down to eight, and greys to none", () => {
+  it("are reduced to eight, and greys to none", () => {
     const colour = (code: string) => spans(`${ESC}[${code}mx`)[0]?.colour;
     expect(colour("38;5;196")).toBe("red");
     expect(colour("38;2;20;200;40")).toBe("green");
@@ -25,7 +25,7 @@ describe("the colours of a terminal", () => {
     expect(colour("48;5;196;34")).toBe("blue");
   });
 
-  it("leave nothing of any sequence in the text", () => {
+  it("leave no part of a sequence in the text", () => {
     const pieces = fc.constantFrom(
       "a",
       "b\n",
@@ -46,7 +46,7 @@ describe("the colours of a terminal", () => {
     );
   });
 
-  it("show a line that was written over as it was left", () => {
+  it("show an overwritten line as it ended", () => {
     expect(withoutOverwritten("10 %\r50 %\r100 %\ndone\r\n")).toBe("100 %\ndone\n");
   });
 });

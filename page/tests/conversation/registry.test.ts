@@ -30,7 +30,7 @@ const failed = (name: string, action: string): CallItem => ({
 });
 
 describe("the name of a call", () => {
-  it("never claims that something was done which did not work", () => {
+  it("never claims success for a failed call", () => {
     const names = TOOLS.flatMap((tool) => ACTIONS.map((action) => rendererOf(tool).name(failed(tool, action))));
     expect(names.filter((name) => /ed\b|^(?:Sent|Wrote|Forgot)\b/.test(name))).toEqual([]);
   });

@@ -5,8 +5,8 @@ import { offsets, rowAt, spanAt } from "../../src/conversation/scroller.ts";
 
 const heights = fc.array(fc.integer({ min: 1, max: 500 }), { minLength: 1, maxLength: 60 });
 
-describe("the rows in sight", () => {
-  it("are all drawn, and the room for the others is what they take", () => {
+describe("the visible rows", () => {
+  it("are all drawn, and the space for the others has their height", () => {
     fc.assert(
       fc.property(
         heights,
@@ -24,13 +24,13 @@ describe("the rows in sight", () => {
     );
   });
 
-  it("are few of very many", () => {
+  it("are few in a long list", () => {
     const starts = offsets(Array.from({ length: 10_000 }, () => 200));
     expect(spanAt(starts, 1_000_000, 800, 800)).toEqual({ from: 4_996, to: 5_009, above: 999_200, below: 998_200 });
     expect(spanAt(starts, 2_000_000 - 800, 800, 800)).toMatchObject({ to: 10_000, below: 0 });
   });
 
-  it("are found by a point, at the edges too", () => {
+  it("are found by a point, even at the edges", () => {
     const starts = offsets([10, 20, 30]);
     expect([-5, 0, 9, 10, 29, 30, 59, 60, 99].map((point) => rowAt(starts, point))).toEqual([
       0, 0, 0, 1, 1, 2, 2, 2, 2,

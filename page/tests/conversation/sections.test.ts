@@ -33,7 +33,7 @@ const LINES = [
 ];
 const texts = fc.array(fc.constantFrom(...LINES), { maxLength: 25 }).map((lines) => lines.join("\n"));
 
-/** What is read, without the blanks between and at the ends of blocks. */
+/** The tokens, without the blanks between and at the ends of blocks. */
 const read = (text: string) =>
   new Lexer({ gfm: true })
     .lex(text)
@@ -41,7 +41,7 @@ const read = (text: string) =>
     .map((token) => [token.type, token.raw.trim()]);
 
 describe("sections", () => {
-  it("mean the same alone as together", () => {
+  it("give the same alone as together", () => {
     fc.assert(
       fc.property(texts, (text) => {
         expect(sections(text).join("")).toBe(text);
@@ -51,7 +51,7 @@ describe("sections", () => {
     );
   });
 
-  it("are the same however the text grew", () => {
+  it("are the same however the text grows", () => {
     fc.assert(
       fc.property(texts, fc.array(fc.nat(200), { maxLength: 8 }), (text, cuts) => {
         const steps = [...cuts.sort((a, b) => a - b).map((cut) => text.slice(0, cut)), text];
@@ -61,40 +61,40 @@ describe("sections", () => {
     );
   });
 
-  it("wait for the first line of a section to be whole", () => {
+  it("wait until the first line of a section is complete", () => {
     expect(regrown(sections("- item\n\n2"), "- item\n\n2) second")).toEqual(["- item\n\n2) second"]);
   });
 
-  it("keep a finished part when the text grows, and give up when it is another text", () => {
+  it("keep finished sections while the text grows, and start again for another text", () => {
     const before = sections("one\n\ntwo\n\nthr");
     expect(regrown(before, "one\n\ntwo\n\nthree\n\nfour")).toEqual(["one\n\n", "two\n\n", "three\n\n", "four"]);
     expect(regrown(before, "other\n\ntwo\n\nthree")).toEqual(["other\n\n", "two\n\n", "three"]);
   });
 
-  it("know an open fence from a closed one", () => {
+  it("distinguish an open fence from a closed one", () => {
     expect(endsInFence("```js\nlet a")).toBe(true);
     expect(endsInFence("````\n```\n````")).toBe(false);
     expect(endsInFence("```js\nlet a\n```\n")).toBe(false);
   });
 
-  it("share the definitions of links", () => {
+  it("share link definitions", () => {
     expect(definitions("See [a].\n\n[a]: https://example.org\n")).toBe("[a]: https://example.org");
     expect(definitions('[a]: https://example.org "The title"')).toBe('[a]: https://example.org "The title"');
     expect(definitions("nothing here")).toBe("");
   });
 
-  it("share nothing that would be read with each of them", () => {
+  it("share nothing that would be shown in each of them", () => {
     expect(definitions("Words.[^1]\n\n[^1]: A footnote.\n\n```ts\n  [key]: string, // of each\n```\n")).toBe("");
   });
 
-  it("are found in a long text in no time", () => {
+  it("are found fast in a long text", () => {
     const text = "A paragraph with `code` in it.\n\n".repeat(40_000);
     const found = sections(text);
     expect(found).toHaveLength(40_000);
   });
 });
 
-describe("what is half there", () => {
+describe("incomplete marks", () => {
   it.each([
     ["so **bold", "so **bold**"],
     ["so **bold** and", "so **bold** and"],

@@ -19,8 +19,8 @@ const call = (more: Partial<CallItem>): CallItem => ({
 });
 const session = (more: Partial<SessionView>) => ({ turns: 1, activity: null, ...more }) as SessionView;
 
-describe("tasks that were handed on", () => {
-  it("are found among the sessions by the key of their call while they work", () => {
+describe("delegated tasks", () => {
+  it("are found among the sessions by the key of their call while they run", () => {
     const sessions = [
       session({ id: "ses_2", key: "delegate:now:1:turn_1:call_1:2", activity: "waiting" }),
       session({ id: "ses_9", key: "delegate:now:1:turn_9:call_1:1", activity: "running" }),
@@ -31,7 +31,7 @@ describe("tasks that were handed on", () => {
     ]);
   });
 
-  it("have the answers that the result tells, however many lines they have", () => {
+  it("have the answers of the result, however many lines they have", () => {
     const result = "Task 1 (session ses_1): Count\n1\n\n2\n\nTask 2 (session ses_2): Look\nIt failed: no";
     expect(
       tasks(call({ result, outcome: "ok" }), "turn_1", []).map(({ sessionId, state, answer }) => [
@@ -45,7 +45,7 @@ describe("tasks that were handed on", () => {
     ]);
   });
 
-  it("are known by their handles when nobody waits for them", () => {
+  it("are found by their handles if the call did not wait for them", () => {
     const result = "At work in the background.\n1. Count: turn turn_5 in session ses_5";
     const [first] = tasks(call({ args: { goal: "Count" }, result, outcome: "ok" }), "turn_1", [
       session({ id: "ses_5", key: "x", activity: "running" }),

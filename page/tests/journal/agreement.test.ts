@@ -4,12 +4,12 @@ import { emptyView, fold } from "../../src/journal/fold.ts";
 import type { Item, Turn } from "../../src/journal/view.ts";
 import type { Item as Told } from "../../src/wire.ts";
 
-/** Journals with what the gateway makes of them: tests/page/test_fold.py writes them, and runs this. */
+/** Journals with the gateway's transcripts: tests/page/test_fold.py writes them and runs this. */
 interface Case {
   entries: JournalEntry[];
   joined: JournalEntry[];
   items: Told[];
-  /** It was streamed by a gateway, which cancelled a turn in it. */
+  /** A gateway streamed it and cancelled a turn in it. */
   live: boolean;
 }
 
@@ -18,7 +18,7 @@ const { default: cases }: { default: Case[] } = path ? await import(/* @vite-ign
 
 const nothing = { kind: null, call_id: null, name: null, args: null, result: null, outcome: null };
 
-/** Return an item as the gateway tells it. */
+/** Return an item in the form of the transcript. */
 function told(turn: Turn, item: Item): Told {
   const { role, at, recovered } = item;
   const base = { ...nothing, role, at, recovered, turn_id: turn.id };
@@ -43,7 +43,7 @@ function told(turn: Turn, item: Item): Told {
 const called = ({ callId, name, args }: Item & { role: "tool" }) => ({ call_id: callId, name, args });
 
 const isAnswer = (item: Told) => item.role === "question" && item.kind === "answered";
-/** A summary says here how far it goes, which the page has no use for. */
+/** The transcript says how far a summary reaches, which the page does not need. */
 const shown = (item: Told): Told => ({
   ...nothing,
   text: "",
@@ -52,7 +52,7 @@ const shown = (item: Told): Told => ({
   ...(item.kind === "compacted" ? { args: null } : {}),
 });
 
-test.skipIf(!path)(`the page tells ${cases.length} journals as the gateway does`, () => {
+test.skipIf(!path)(`the page folds ${cases.length} journals as the gateway does`, () => {
   for (const { entries, joined, items } of cases) {
     for (const given of [entries, joined]) {
       const turns = fold(emptyView, given).turns.filter((each) => !each.hidden);
@@ -66,7 +66,7 @@ test.skipIf(!path)(`the page tells ${cases.length} journals as the gateway does`
   }
 });
 
-test.skipIf(!path)("a turn that is cancelled while it is followed shows nothing more", () => {
+test.skipIf(!path)("a turn that is cancelled while it streams shows nothing more", () => {
   const live = cases.filter((each) => each.live);
   expect(live).not.toHaveLength(0);
   for (const { entries } of live) {

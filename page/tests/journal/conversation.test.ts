@@ -30,7 +30,7 @@ async function all(conversation: Conversation): Promise<void> {
   while (conversation.older.value === "more") await conversation.loadOlder();
 }
 
-test("what is read by pages and heard live, through lost lines, is the whole conversation", async () => {
+test("pages and live entries give the whole conversation, through lost connections", async () => {
   const steps = fc.array(fc.tuple(fc.nat(8), fc.constantFrom("on", "cut", "older")), { maxLength: 8 });
   await fc.assert(
     fc.asyncProperty(journals, fc.nat(30), steps, async (entries, first, parts) => {
@@ -61,7 +61,7 @@ const message = (seq: number, turn: string): JournalEntry => ({
   data: { text: turn },
 });
 
-test("a journal that is another one is read from its beginning", async () => {
+test("a replaced journal is read from its beginning", async () => {
   const gateway = new Gateway();
   gateway.happen([message(1, "t1"), message(2, "t2")]);
   const conversation = opened(gateway);
@@ -73,7 +73,7 @@ test("a journal that is another one is read from its beginning", async () => {
   conversation.close();
 });
 
-test("what was asked of a journal that is gone is not put to the one that is there", async () => {
+test("an answer about a replaced journal is dropped", async () => {
   const gateway = new Gateway();
   gateway.happen([message(1, "t1"), message(2, "t2")]);
   const conversation = opened(gateway);
@@ -96,7 +96,7 @@ test("what was asked of a journal that is gone is not put to the one that is the
   conversation.close();
 });
 
-test("a session that was left is there at once, and then what it missed", async () => {
+test("a cached session is shown at once, and then catches up", async () => {
   const gateway = new Gateway();
   gateway.happen([message(1, "t1")]);
   const before = opened(gateway, "left");
@@ -111,7 +111,7 @@ test("a session that was left is there at once, and then what it missed", async 
   again.close();
 });
 
-test("a gateway that is not ready is asked again, and what is not there is a problem", async () => {
+test("an unavailable gateway is retried, and a missing session is an error", async () => {
   const gateway = new Gateway();
   gateway.refusals = [503, 503, 404];
   const conversation = opened(gateway);
@@ -121,7 +121,7 @@ test("a gateway that is not ready is asked again, and what is not there is a pro
   conversation.close();
 });
 
-test("a turn is found however far back it is, and one that is not there is not", async () => {
+test("a turn is found however far back it is, and a missing one is not", async () => {
   const gateway = new Gateway();
   gateway.happen([1, 2, 3, 4].map((each) => message(each, `t${each}`)));
   const conversation = opened(gateway);

@@ -13,7 +13,7 @@ function entry(seq: number, kind: EntryKind, data: object = {}, more: Partial<Jo
   return { seq, kind, data, turn_id: "t", attempt: 1, nth: seq, at: seq, ...more };
 }
 
-/** What a reader may get: any entries once more, and pages of any turns as they were at any time. */
+/** What a reader may receive: repeated entries, and pages of any turns as of any time. */
 const arrivals = (entries: readonly JournalEntry[]): fc.Arbitrary<JournalEntry[][]> => {
   const raw: fc.Arbitrary<JournalEntry[]> = fc.subarray([...entries]);
   const page = fc
@@ -33,7 +33,7 @@ function split(entries: readonly JournalEntry[], cuts: readonly number[]): Journ
 }
 
 describe("the fold", () => {
-  it("gives one view of one set of entries, however they come", () => {
+  it("gives the same view for the same entries, however they arrive", () => {
     const case_ = journals.chain((entries) => fc.tuple(fc.constant(entries), arrivals(entries)));
     fc.assert(
       fc.property(case_, ([entries, parts]) => {
@@ -43,7 +43,7 @@ describe("the fold", () => {
     );
   });
 
-  it("gives the same word by word as at once, and keeps what it has named", () => {
+  it("gives the same view word by word as at once, with constant keys", () => {
     fc.assert(
       fc.property(journals, (entries) => {
         let view = emptyView;
@@ -56,7 +56,7 @@ describe("the fold", () => {
             if (turn.id !== each.turn_id && turn.id !== "t0") expect(now).toBe(turn);
             const keys = now.items.map((item) => item.key);
             expect(new Set(keys).size).toBe(keys.length);
-            // What is put back may close a gap, so that what stood on both sides of it becomes one.
+            // A late entry may close a gap, which joins the items on both sides.
             if (!isLate(each)) expect(keys).toEqual(expect.arrayContaining(turn.items.map((item) => item.key)));
           }
           if (each.kind === "turn.interrupted" || each.kind === "turn.cancelled")
@@ -68,7 +68,7 @@ describe("the fold", () => {
     );
   });
 
-  it("is the same object where there is nothing new", () => {
+  it("returns the same object if nothing is new", () => {
     fc.assert(
       fc.property(journals, (entries) => {
         const view = fold(emptyView, entries);
@@ -78,7 +78,7 @@ describe("the fold", () => {
     );
   });
 
-  it("changes no view that somebody holds", () => {
+  it("changes no earlier view", () => {
     fc.assert(
       fc.property(journals, fc.nat(40), (entries, cut) => {
         const [first, rest] = [entries.slice(0, cut), entries.slice(cut)];
@@ -91,7 +91,7 @@ describe("the fold", () => {
     );
   });
 
-  it("looks at each word of a long answer a few times, not at all words for each", () => {
+  it("reads each word of a long answer only a few times", () => {
     let looks = 0;
     const look = (of: JournalEntry, key: string | symbol) => {
       if (key === "kind") looks += 1;
@@ -105,7 +105,7 @@ describe("the fold", () => {
     expect(looks).toBeLessThan(20 * words);
   });
 
-  it("knows each of very many turns, when it comes to the first one again", () => {
+  it("finds each of very many turns", () => {
     const ids = Array.from({ length: 300 }, (_, number) => `t${number}`);
     const messages = ids.map((id, at) => entry(at + 1, "turn.accepted", { text: id }, { turn_id: id, nth: null }));
     const view = messages.reduce((before, each) => fold(before, [each]), emptyView);
@@ -116,14 +116,14 @@ describe("the fold", () => {
     );
   });
 
-  it("shows nothing of a turn before its message is there, and all of it then", () => {
+  it("shows a turn only once its message is loaded", () => {
     const late = fold(emptyView, [entry(7, "text", { text: "so" })]);
     expect(late.turns).toEqual([]);
     const [turn] = fold(late, [entry(1, "turn.accepted", { text: "go" }, { nth: null })]).turns;
     expect(turn!.items.map((each) => each.role)).toEqual(["user", "assistant"]);
   });
 
-  it("lets a turn that waits for its model wait until its next attempt", () => {
+  it("keeps a turn waiting for its model until the next attempt", () => {
     const accepted = entry(1, "turn.accepted", { text: "go" }, { attempt: 0, nth: null });
     const begun = [accepted, entry(2, "turn.started"), entry(3, "note", { text: "Waiting for the model: away." })];
     const view = fold(emptyView, [...begun, entry(4, "turn.deferred", { error: "away", retry_at: 9_000 })]);
@@ -133,7 +133,7 @@ describe("the fold", () => {
     expect(again.turns[0]).toMatchObject({ state: "running", wait: null, resumed: false });
   });
 
-  it("puts a question and its answer into one item, and lets the turn wait between", () => {
+  it("puts a question and its answer into one item, and the turn waits in between", () => {
     const asked = entry(2, "approval.asked", {
       question_id: "q",
       text: "may I?",
@@ -146,7 +146,7 @@ describe("the fold", () => {
     expect(answered.turns[0]).toMatchObject({ state: "queued", items: [{}, { text: "may I?", answer: "once" }] });
   });
 
-  it("shows the pictures of a message where it was put to", () => {
+  it("shows the pictures of a joined message in the turn it joined", () => {
     const picture = { media_type: "image/png", bytes: 9 };
     const host = [
       entry(1, "turn.accepted", {}, { nth: null }),
@@ -161,7 +161,7 @@ describe("the fold", () => {
     expect(view.turns[0]!.items[1]).toMatchObject({ turnId: "u", joinedFrom: "u", images: [picture] });
   });
 
-  it("says that a turn was cut off, and that it went on", () => {
+  it("says that a turn was interrupted and resumed", () => {
     const cut = entry(3, "turn.interrupted", { cause: "crash", continues: true }, { nth: null });
     const begun = [entry(1, "turn.accepted", {}, { nth: null }), entry(2, "turn.started", {}), cut];
     expect(fold(emptyView, begun).turns[0]).toMatchObject({ state: "queued", cause: "crash", resumed: false });

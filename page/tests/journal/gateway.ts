@@ -1,4 +1,4 @@
-/** A gateway behind `fetch`: one session, whose journal is given by pages of turns and live, and whose lines get cut. */
+/** A gateway behind `fetch`: one session with a journal in pages and live, and connections that break. */
 
 import { type JournalEntry, numberField } from "../../src/journal/entries.ts";
 import { pageOf } from "./journals.ts";
@@ -7,7 +7,7 @@ const COUNTED = { input_tokens: 0, output_tokens: 0, cached_tokens: 0, cost_micr
 
 export class Gateway {
   entries: JournalEntry[] = [];
-  /** What it answers next to what is asked of the journal, instead of what there is. */
+  /** The next answers to journal requests, instead of the real ones. */
   refusals: number[] = [];
   readonly asked: string[] = [];
   readonly #lines = new Set<ReadableStreamDefaultController<Uint8Array>>();
@@ -22,13 +22,13 @@ export class Gateway {
     return Response.json({ items: [] });
   };
 
-  /** Let something happen in the session. */
+  /** Append to the journal. */
   happen(entries: readonly JournalEntry[]): void {
     this.entries.push(...entries);
     for (const line of this.#lines) for (const each of entries) line.enqueue(event(each));
   }
 
-  /** Lose all connections, in the middle of an event. */
+  /** Break all connections in the middle of an event. */
   cut(): void {
     for (const line of this.#lines) {
       line.enqueue(new TextEncoder().encode('id: 99\ndata: {"seq'));

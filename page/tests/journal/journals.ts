@@ -1,4 +1,4 @@
-/** Journals as a store could hold them: several turns at once, cut off, resumed, asked, joined, undone, and late. */
+/** Journals as a store could hold them: concurrent turns, interrupted, resumed, asked, joined, undone and late. */
 
 import fc from "fast-check";
 import { firstSeq, type JournalEntry, textField } from "../../src/journal/entries.ts";
@@ -18,7 +18,7 @@ function entry(kind: EntryKind, turn: string, attempt: number, nth: number | nul
   return { kind, turn_id: turn, attempt, nth, at: 1_000 * attempt + (nth ?? 0), data };
 }
 
-/** Write what one attempt of a worker writes. */
+/** Write the entries of one attempt. */
 function attemptOf(turn: string, attempt: number, steps: readonly Step[]): Unnumbered[] {
   const written = [entry("turn.started", turn, attempt, 1, { attempt })];
   const calls: string[] = [];
@@ -38,7 +38,7 @@ function attemptOf(turn: string, attempt: number, steps: readonly Step[]): Unnum
   return written;
 }
 
-/** Write what becomes of an attempt that does not end its turn. */
+/** Write the end of an attempt that does not end its turn. */
 function parting(turn: string, attempt: number, nth: number, fate: Fate): Unnumbered[] {
   if (fate === "deferred") {
     const data = { error: "away", retry_at: 9_000 };
@@ -88,14 +88,14 @@ function ending(id: string, attempt: number, steps: readonly Step[], end: End): 
   return written;
 }
 
-/** Put turns into each other, each keeping its own order. */
+/** Interleave turns, each in its own order. */
 function woven(turns: readonly Unnumbered[][], order: readonly number[]): Unnumbered[] {
   const ahead = turns.map((each) => [...each]);
   const found = order.flatMap((each) => ahead[each % ahead.length]!.splice(0, 1));
   return [...found, ...ahead.flat()];
 }
 
-/** Let the end of what lost attempts wrote arrive late, each entry at some later place. */
+/** Let the last entries of lost attempts arrive late, each at some later position. */
 function delayed(entries: readonly Unnumbered[], firstLate: number, places: readonly number[]): Unnumbered[] {
   const lost = new Set(
     entries.filter((each) => CLOSED.has(each.kind)).map((each) => `${each.turn_id} ${each.attempt}`),
@@ -119,7 +119,7 @@ const hosting = (first: readonly Unnumbered[]): Unnumbered[] => {
   return at < 0 ? [...first] : first.toSpliced(at + 1, 0, ...joins);
 };
 
-/** A journal in the order in which it became durable. */
+/** A journal in the order of its commits. */
 export const journals: fc.Arbitrary<JournalEntry[]> = fc
   .record({
     turns: fc.tuple(turn("t0").map(hosting), turn("t1"), turn("t2")),
@@ -131,7 +131,7 @@ export const journals: fc.Arbitrary<JournalEntry[]> = fc
     delayed(woven(turns, order), firstLate, places).map((each, index) => ({ ...each, seq: index + 1 })),
   );
 
-/** Return the page of some turns as the gateway gives it when its journal ends at a number. */
+/** Return a page of turns as the gateway answers it while its journal ends at a number. */
 export function pageOf(entries: readonly JournalEntry[], turns: ReadonlySet<string>, seq: number): JournalEntry[] {
   const page: JournalEntry[] = [];
   for (const entry of entries.filter((each) => turns.has(each.turn_id) && each.seq <= seq)) {

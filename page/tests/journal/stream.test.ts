@@ -22,11 +22,11 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A gateway that gives out what it is told to, and remembers what it was asked for. */
+/** A gateway that sends what the test says, and records its requests. */
 class Gateway {
   readonly asked: (string | undefined)[] = [];
   readonly lines: { send: (text: string) => void; lose: () => void; signal: AbortSignal }[] = [];
-  /** What it answers instead of a stream; null is nothing at all. */
+  /** The answer instead of a stream; null is no answer. */
   answers: (Response | null)[] = [];
 
   readonly ask: FetchStream = async (_, headers, signal) => {
@@ -48,7 +48,7 @@ class Gateway {
   }
 }
 
-/** Follow a gateway as a session is followed, and return what came of it. */
+/** Follow a gateway as a session does, and return what arrived. */
 function following(gateway: Gateway, hasCursor = true) {
   const told = { events: [] as string[], links: [] as string[], refused: [] as number[] };
   const stop = followStream(
@@ -67,7 +67,7 @@ function following(gateway: Gateway, hasCursor = true) {
 const passing = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
 const refusal = (status: number) => Response.json({ error: { code: "x", message: "no" } }, { status });
 
-test("a stream that breaks goes on behind the last event", async () => {
+test("a broken stream resumes after the last event", async () => {
   const gateway = new Gateway();
   const { events, links, stop } = following(gateway);
   await passing();
@@ -85,7 +85,7 @@ test("a stream that breaks goes on behind the last event", async () => {
   stop();
 });
 
-test("a line that has died in silence is given up, and one that is only quiet is not", async () => {
+test("a silent connection is dropped, and a quiet one with heartbeats is kept", async () => {
   const gateway = new Gateway();
   const { stop } = following(gateway);
   for (let beats = 0; beats < 10; beats += 1) {
@@ -99,7 +99,7 @@ test("a line that has died in silence is given up, and one that is only quiet is
   stop();
 });
 
-test("while nobody answers it is asked less and less often, and at once when there is hope", async () => {
+test("retries back off while no answer comes, and happen at once when the network is back", async () => {
   const gateway = new Gateway();
   gateway.answers = Array.from({ length: 50 }, () => null);
   const { links, stop } = following(gateway);
@@ -114,7 +114,7 @@ test("while nobody answers it is asked less and less often, and at once when the
   stop();
 });
 
-test("what may pass is asked for again, and somebody who is signed out is told so", async () => {
+test("transient errors are retried, and a 401 reports the sign-out", async () => {
   const gateway = new Gateway();
   gateway.answers = [refusal(503), refusal(401)];
   const signedOut = vi.fn();
@@ -125,7 +125,7 @@ test("what may pass is asked for again, and somebody who is signed out is told s
   stop();
 });
 
-test("what is not there is not asked for again", async () => {
+test("a missing stream is not retried", async () => {
   const gateway = new Gateway();
   gateway.answers = [refusal(404)];
   const { refused } = following(gateway);
@@ -133,7 +133,7 @@ test("what is not there is not asked for again", async () => {
   expect([refused, gateway.asked.length]).toEqual([[404], 1]);
 });
 
-test("a hidden tab leaves its connection to others until it is looked at again", async () => {
+test("a hidden tab frees its connection until it is visible again", async () => {
   const gateway = new Gateway();
   const { stop } = following(gateway);
   await passing();
@@ -150,7 +150,7 @@ test("a hidden tab leaves its connection to others until it is looked at again",
   stop();
 });
 
-test("who has stopped hears nothing more", async () => {
+test("no event arrives after the stream was stopped", async () => {
   const gateway = new Gateway();
   const { events, stop } = following(gateway);
   await passing();
@@ -160,7 +160,7 @@ test("who has stopped hears nothing more", async () => {
   expect([events, gateway.asked.length, gateway.lines[0]!.signal.aborted]).toEqual([[], 1, true]);
 });
 
-test("an event that nobody can bear does not end the stream", async () => {
+test("an exception in a listener does not end the stream", async () => {
   const complaints = vi.spyOn(console, "error").mockImplementation(() => {});
   const gateway = new Gateway();
   const heard: string[] = [];
@@ -185,7 +185,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("a line that fell silent is given up although the clock was set back", () => {
+test("a silent connection is dropped even if the clock was set back", () => {
   const line = new WatchedConnection(new AbortController().signal);
   line.touch();
   vi.setSystemTime(Date.now() - 3_600_000);
@@ -221,7 +221,7 @@ function heardIn(bytes: Uint8Array, cuts: readonly number[]): ServerEvent[] {
   return heard;
 }
 
-test("events are the same wherever their bytes are cut, within a letter too", () => {
+test("events are the same wherever their bytes are cut, even within a character", () => {
   fc.assert(
     fc.property(fc.array(event), ending, fc.array(fc.nat(5_000)), (events, end, cuts) => {
       const bytes = new TextEncoder().encode(written(events, end));
@@ -232,11 +232,11 @@ test("events are the same wherever their bytes are cut, within a letter too", ()
   );
 });
 
-test("every byte may come alone", () => {
+test("every byte may arrive alone", () => {
   const bytes = new TextEncoder().encode("id: 7\r\ndata: né 🙂\r\ndata: two\r\n\r\n");
   expect(heardIn(bytes, [...bytes.keys()])).toEqual([{ event: "message", id: "7", data: "né 🙂\ntwo" }]);
 });
 
-test("what has no data and what is not whole is no event", () => {
+test("an event without data or without an end is none", () => {
   expect(heardIn(new TextEncoder().encode("event: session\n\nid: 1\n\n: hi\n\ndata: half"), [])).toEqual([]);
 });

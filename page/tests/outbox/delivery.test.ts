@@ -18,7 +18,7 @@ function outgoing(number: number, more: Partial<Outgoing> = {}): Outgoing {
   return { key: `k${number}`, at: number, ...message, ...fresh, ...more };
 }
 
-/** A gateway that takes each key once, and whose answers get lost as often as its script says. */
+/** A gateway that accepts each key once, and loses answers as its script says. */
 class Gateway implements Transport {
   readonly taken = new Map<string, string>();
   readonly opened = new Map<string, string>();
@@ -69,7 +69,7 @@ async function kept(items: readonly Outgoing[]): Promise<MemoryStorage> {
 
 const once = (storage: MemoryStorage, gateway: Transport, lane = "s") => drain(lane, storage, gateway, () => {});
 
-/** Try again and again, as a page does, and return how many tries it took. */
+/** Retry as a page does, and return the number of tries. */
 async function untilDone(storage: MemoryStorage, gateway: Transport, lane = "s"): Promise<number> {
   for (let tries = 1; ; tries += 1) if ((await once(storage, gateway, lane)) === "done") return tries;
 }
@@ -77,7 +77,7 @@ async function untilDone(storage: MemoryStorage, gateway: Transport, lane = "s")
 const states = async (storage: MemoryStorage) => (await storage.all()).map(({ key, state }) => [key, state]);
 
 describe("messages of a session", () => {
-  it("arrive each once and in their order, whatever is lost on the way", async () => {
+  it("arrive once each and in order, whatever is lost on the way", async () => {
     const script = fc.array(fc.constantFrom(...FATES), { maxLength: 20 });
     const bad = fc.uniqueArray(fc.nat(5), { maxLength: 2 });
     await fc.assert(
@@ -86,7 +86,7 @@ describe("messages of a session", () => {
           outgoing(at, refused.includes(at) ? { text: REFUSED } : {}),
         );
         const [gateway, storage] = [new Gateway([...fates]), await kept(items)];
-        // Where there are no locks, several tabs try at once.
+        // Without locks, several tabs send at once.
         await Promise.all(Array.from({ length: tabs + 1 }, () => untilDone(storage, gateway)));
         const wanted = items.filter((each) => each.text !== REFUSED).map((each) => each.key);
         expect([...gateway.taken.keys()]).toEqual(wanted);
@@ -97,7 +97,7 @@ describe("messages of a session", () => {
     );
   });
 
-  it("are unconfirmed when they were sent and no answer came, and wait when nothing was sent", async () => {
+  it("are unconfirmed if no answer came, and wait if they were never sent", async () => {
     const storage = await kept([outgoing(1)]);
     const gateway = new Gateway(["lost after", "not ready"]);
     gateway.isUp = false;
@@ -107,22 +107,22 @@ describe("messages of a session", () => {
     expect(await once(storage, gateway)).toEqual({ retryAfterMs: null });
     expect(await states(storage)).toEqual([["k1", "unconfirmed"]]);
     expect(await once(storage, gateway)).toEqual({ retryAfterMs: 2_000 });
-    // It may have been taken the first time, so it cannot be taken back now.
+    // It may have been accepted the first time, so it cannot be discarded now.
     expect(await states(storage)).toEqual([["k1", "unconfirmed"]]);
     expect(await once(storage, gateway)).toBe("done");
     expect(await storage.all()).toMatchObject([{ state: "accepted", turnId: "t-k1" }]);
   });
 
-  it("say why they were refused, and let the next one pass", async () => {
+  it("say why they were refused, and do not block the next one", async () => {
     const storage = await kept([outgoing(1, { text: REFUSED }), outgoing(2)]);
     expect(await once(storage, new Gateway())).toBe("done");
     expect(await storage.all()).toMatchObject([{ state: "refused", problem: "Too large." }, { state: "accepted" }]);
   });
 
-  it("are not sent when their person has taken them back", async () => {
+  it("are not sent once they are discarded", async () => {
     const storage = await kept([outgoing(1), outgoing(2)]);
     const gateway = new Gateway();
-    // It is taken back between the moment at which it is found and the one at which it would be sent.
+    // It is discarded after it was found and before it is sent.
     gateway.isReady = async () => {
       await storage.change("k1", () => null);
       return true;
@@ -131,7 +131,7 @@ describe("messages of a session", () => {
     expect(gateway.tried).toEqual(["k2"]);
   });
 
-  it("open their session once, however many wait for it and whatever is lost", async () => {
+  it("open their session once, however many wait and whatever is lost", async () => {
     const opening = { key: "web-1", previous_session_id: null };
     const storage = await kept([1, 2].map((each) => outgoing(each, { sessionId: null, opening })));
     const gateway = new Gateway(["lost after", "not ready"]);
@@ -141,7 +141,7 @@ describe("messages of a session", () => {
     expect([gateway.opened.size, [...gateway.taken.keys()]]).toEqual([1, ["k1", "k2"]]);
   });
 
-  it("know the session that follows theirs, and what a command was answered with", async () => {
+  it("record the following session and the reply to a command", async () => {
     const storage = await kept([outgoing(1, { text: "/new" })]);
     const gateway = new Gateway();
     const receipt: Receipt = { turn_id: "", session_id: "next", state: "completed", accepted_at: 0, reply: "Begun." };

@@ -12,19 +12,19 @@ function outgoing(key: string, sessionId: string | null, opens: string | null): 
 const all = [outgoing("here", "ses_a", null), outgoing("there", "ses_b", null), outgoing("opens", null, "web-1")];
 const keys = (...given: [string | null, string | null]) => outgoingOf(all, ...given).map((each) => each.key);
 
-test("each message is shown where it belongs", () => {
+test("each message is shown in its session", () => {
   expect(keys("ses_a", "web-9")).toEqual(["here"]);
   expect(keys("ses_c", "web-1")).toEqual(["opens"]);
   expect(keys(null, null)).toEqual(["opens"]);
 });
 
-test("what waits says for what", () => {
+test("a waiting message says what it waits for", () => {
   const waiting = { state: "waiting", problem: "" } as const;
   expect(statusOf(waiting, false).text).toContain("when the gateway is back");
   expect(statusOf(waiting, true).text).not.toContain("when the gateway is back");
 });
 
-test("a refusal says why", () => {
+test("a refused message says why", () => {
   expect(statusOf({ state: "refused", problem: "The queue is full." }, true)).toMatchObject({
     text: "The queue is full.",
     tone: "bad",

@@ -13,7 +13,7 @@ interface Post {
   answer(status: number, body?: object): void;
 }
 
-/** What has been sent, each to be answered when the test wants it. */
+/** The sent messages, each answered when the test says so. */
 let posts: Post[] = [];
 
 let owner = "ada";
@@ -44,7 +44,7 @@ const states = () => outgoing.value.map((each) => each.state);
 const sent = (count: number) => vi.waitFor(() => expect(posts).toHaveLength(count));
 const soon = (check: () => void) => vi.waitFor(check);
 
-test("a message is kept, sent with its key, and leaves when the journal shows its turn", async () => {
+test("a message is stored, sent with its key, and removed when the journal shows its turn", async () => {
   const key = await send(draft("a", "hello"));
   await sent(1);
   expect(posts[0]).toMatchObject({ path: "/api/sessions/a/messages", key, text: "hello" });
@@ -55,7 +55,7 @@ test("a message is kept, sent with its key, and leaves when the journal shows it
   expect(states()).toEqual([]);
 });
 
-test("a turn that is shown before its receipt comes is not seen twice", async () => {
+test("a turn that arrives before its receipt is not shown twice", async () => {
   const key = await send(draft("b", "again"));
   await sent(1);
   markArrived([{ id: "t2", key }]);
@@ -68,7 +68,7 @@ test("a turn that is shown before its receipt comes is not seen twice", async ()
   await soon(() => expect(outgoing.value).toMatchObject([{ text: "next", state: "accepted" }]));
 });
 
-test("another turn hides nothing, whatever it says", async () => {
+test("a different turn hides no message, whatever its text", async () => {
   await send(draft("c", "yes"));
   markArrived([{ id: "old", key: "of-another" }]);
   expect(outgoing.value).toMatchObject([{ text: "yes" }]);
@@ -76,7 +76,7 @@ test("another turn hides nothing, whatever it says", async () => {
   posts[0]!.answer(202, receipt("c", "t4"));
 });
 
-test("a refusal waits for its person, who may send it again", async () => {
+test("a refused message waits and can be sent again", async () => {
   const key = await send(draft("d", "too much"));
   await sent(1);
   posts[0]!.answer(413, { error: { code: "too_large", message: "too large" } });
@@ -88,7 +88,7 @@ test("a refusal waits for its person, who may send it again", async () => {
   expect(posts.map((each) => each.key)).toEqual([key, key]);
 });
 
-test("what a command is answered with stays until it is discarded", async () => {
+test("the reply to a command stays until it is discarded", async () => {
   const key = await send(draft("e", "/help"));
   await sent(1);
   posts[0]!.answer(202, receipt("e", "", "There is much to say."));
@@ -97,7 +97,7 @@ test("what a command is answered with stays until it is discarded", async () => 
   expect(states()).toEqual([]);
 });
 
-test("messages that open a session share it, and are sent there in their order", async () => {
+test("messages that open a session share it, and are sent in order", async () => {
   await send(draft(null, "one", "web-7"));
   await send(draft(null, "two", "web-7"));
   await sent(1);
@@ -115,7 +115,7 @@ test("messages that open a session share it, and are sent there in their order",
   ]);
 });
 
-test("nobody sees or sends what somebody else wrote here", async () => {
+test("a message is shown to and sent for its author only", async () => {
   startOutbox();
   await send(draft("i", "mine"));
   await sent(1);
@@ -139,7 +139,7 @@ test("nobody sees or sends what somebody else wrote here", async () => {
   await soon(() => expect(states()).toEqual(["accepted"]));
 });
 
-test("whoever writes to a session that is over goes to the one that follows", async () => {
+test("a message to an ended session leads to the following one", async () => {
   go(to.session("g"));
   await send(draft("g", "on"));
   await sent(1);
@@ -147,7 +147,7 @@ test("whoever writes to a session that is over goes to the one that follows", as
   await soon(() => expect(route.value).toMatchObject({ name: "session", id: "h" }));
 });
 
-test("a message is written down in the moment in which it leaves its field, and taken up by the next page", async () => {
+test("a message is written ahead when it leaves the field, and adopted by the next page", async () => {
   const sending = send(draft("k", "in haste"));
   const [name] = Object.keys(localStorage).filter((each) => each.startsWith("holdfast.leaving."));
   const written = localStorage.getItem(name!)!;

@@ -10,13 +10,13 @@ import {
 
 const message = { key: "a", at: 1, text: "hello" } as Outgoing;
 
-/** Is closed before it is first used, as a browser closes a database whose data are thrown away. */
+/** A database that is closed before its first use, as browsers do when they delete its data. */
 class ClosedStorage implements MessageStorage {
   all = () => Promise.reject(new Error("closed"));
   change = () => Promise.reject(new Error("closed"));
 }
 
-test("a message is kept although the browser has closed its database", async () => {
+test("a message is stored although the browser closed the database", async () => {
   const opened: MessageStorage[] = [new ClosedStorage(), new MemoryStorage()];
   const storage = new ReopeningStorage(async () => opened.shift()!);
   await storage.change("a", () => message);
@@ -24,12 +24,12 @@ test("a message is kept although the browser has closed its database", async () 
   expect(opened).toEqual([]);
 });
 
-test("what cannot be kept in a new one either is told", async () => {
+test("a message that a new database does not take either is reported", async () => {
   const storage = new ReopeningStorage(async () => new ClosedStorage());
   await expect(storage.change("a", () => message)).rejects.toThrow("closed");
 });
 
-/** Has what it had, and no room for more. */
+/** A storage without room for more. */
 class FullStorage extends MemoryStorage {
   isFull = false;
 
@@ -42,7 +42,7 @@ class FullStorage extends MemoryStorage {
   }
 }
 
-test("what there is no room for is held while the page is open, and said to be", async () => {
+test("a message without room stays in memory, and that is reported", async () => {
   let losses = 0;
   const full = new FullStorage();
   const storage = new FallbackStorage(full, () => {
@@ -64,7 +64,7 @@ test("what there is no room for is held while the page is open, and said to be",
   expect(await full.all()).toEqual([]);
 });
 
-test("where nothing can be kept at all, messages are held as well", async () => {
+test("without any storage, messages stay in memory", async () => {
   const storage = new FallbackStorage(new ClosedStorage(), () => {});
   await storage.change("a", () => message);
   expect(await storage.all()).toEqual([message]);

@@ -11,17 +11,17 @@ const best = (letters: string, names: string[]) =>
     .sort((a, b) => b.score - a.score)
     .map(({ name }) => name);
 
-test("letters that stand together, or begin words, are what was meant", () => {
+test("adjacent letters and starts of words score higher", () => {
   expect(best("exp", ["Expert reviews of the deploy", "Export as JSON", "Fix the pump"])[0]).toMatch(/^Exp/);
   expect(best("nc", ["Announce", "New chat"])[0]).toBe("New chat");
   expect(best("status", ["Show the task, then use status", "Status"])[0]).toBe("Status");
 });
 
-test("letters in another order are not in the name", () => {
+test("letters in another order do not match", () => {
   expect(match("tsuats", "Status")).toBeNull();
 });
 
-test("what is found stands in the name, in the order in which it was typed", () => {
+test("matched positions are in the order of typing", () => {
   fc.assert(
     fc.property(fc.string({ unit: "grapheme-ascii" }), fc.string({ unit: "grapheme-ascii" }), (letters, name) => {
       const found = match(letters, name);

@@ -6,7 +6,7 @@ import { sessionOf, updateSessions } from "../../src/sessions/store.ts";
 import { Toasts } from "../../src/ui/toast.tsx";
 import { session } from "./session.ts";
 
-test("what the gateway refuses is not told as done, and is taken back", async () => {
+test("a refused change is reverted and not reported as done", async () => {
   render(h(Toasts, {}), document.body);
   const refused = { error: { code: "no", message: "not now" } };
   globalThis.fetch = async () => Response.json(refused, { status: 409 });

@@ -5,7 +5,7 @@ import { session } from "./session.ts";
 
 const KEPT = "holdfast.deleting";
 
-test("a tab that is closed deletes what was deleted in it, and leaves to another what can still be undone there", () => {
+test("a closing tab finishes its own deletions, and leaves those of other tabs", () => {
   const asked: string[] = [];
   globalThis.fetch = async (input) => {
     asked.push(String(input));

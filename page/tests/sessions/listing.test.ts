@@ -23,7 +23,7 @@ test("pinned sessions come first, the others by day", () => {
   ]);
 });
 
-test("the archive shows nothing else, and nothing else shows the archive", () => {
+test("archived sessions appear in the archive only", () => {
   const all = { channel: null, archived: false };
   expect(matchesFilter(all, session({ archived: true }))).toBe(false);
   expect(matchesFilter({ ...all, archived: true }, session({ archived: true }))).toBe(true);

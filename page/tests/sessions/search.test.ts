@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { markedPieces } from "../../src/sessions/search.tsx";
 
-test("found words are marked, and nothing is lost between them", () => {
+test("matches are marked, and no text is lost", () => {
   expect(markedPieces("a backup job", [[2, 8]])).toEqual([
     { at: 0, text: "a ", marked: false },
     { at: 2, text: "backup", marked: true },
@@ -11,7 +11,7 @@ test("found words are marked, and nothing is lost between them", () => {
   ]);
 });
 
-test("the pieces of any text are that text", () => {
+test("the pieces of a text join to that text", () => {
   const marked = fc.tuple(fc.string({ unit: "grapheme" }), fc.array(fc.nat(40), { maxLength: 8 }));
   fc.assert(
     fc.property(marked, ([text, places]) => {

@@ -1,6 +1,6 @@
 import type { SessionView } from "../../src/wire.ts";
 
-/** Of a session that was begun on the page. */
+/** The source of a session that began on the page. */
 export const UNSAID = {
   chat_id: null,
   chat_name: null,
@@ -10,7 +10,7 @@ export const UNSAID = {
   user_name: null,
 };
 
-/** A session for tests, with what matters there. */
+/** A session for tests, with some fields set. */
 export function session(given: Partial<SessionView>): SessionView {
   return {
     id: "ses_1",

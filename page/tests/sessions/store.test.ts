@@ -15,21 +15,21 @@ function session(id: string, updated_at: number, more: Partial<SessionView> = {}
 const known = (...found: SessionView[]) => new Map(found.map((each) => [each.id, each]));
 const ids = (found: ReadonlyMap<string, SessionView>) => [...found.keys()].sort();
 
-test("what was used last stands first, and what is deleted nowhere", () => {
+test("the last used session comes first, and a deleted one is gone", () => {
   updateSessions([session("a", 1), session("b", 3), session("c", 2)]);
   updateSessions([session("a", 4)]);
   dropSession("c");
   expect(sessions.value.map((each) => each.id)).toEqual(["a", "b"]);
 });
 
-test("a list takes away what would stand on it, and nothing that is older", () => {
+test("a list drops missing sessions of its own range only", () => {
   const before = known(session("deleted", 9), session("old", 2), session("new", 8));
   const page = { items: [session("new", 8), session("other", 5)], next_cursor: "more" };
   expect(ids(withList(before, page, [], new Set()))).toEqual(["new", "old", "other"]);
   expect(ids(withList(before, { ...page, next_cursor: null }, [], new Set()))).toEqual(["new", "other"]);
 });
 
-test("what was heard while the list was on its way is newer than the list", () => {
+test("an event during the list request is newer than the list", () => {
   const before = known(session("renamed", 5, { label: "new name" }), session("opened", 9));
   const page = { items: [session("gone", 6), session("renamed", 5)], next_cursor: null };
   const after = withList(before, page, [session("pinned", 1)], new Set(["renamed", "opened", "gone"]));
@@ -37,7 +37,7 @@ test("what was heard while the list was on its way is newer than the list", () =
   expect(after.get("renamed")?.label).toBe("new name");
 });
 
-test("an answer that was overtaken by what has happened since changes nothing", () => {
+test("an outdated answer changes nothing", () => {
   updateSessions([session("busy", 5, { seq: 7, activity: "running" })]);
   updateSessions([session("busy", 6, { seq: 9, activity: null })]);
   updateSessions([session("busy", 5, { seq: 8, activity: "running" })]);

@@ -11,7 +11,7 @@ beforeEach(() => {
   globalThis.fetch = () => new Promise((resolve) => answers.push((body) => resolve(Response.json(body))));
 });
 
-test("whoever goes back is not taken on by an answer that comes then", async () => {
+test("a late answer does not move the wizard after going back", async () => {
   const course = new SetupWizard();
   course.choose(provider);
   const listing = course.listModels();
@@ -22,7 +22,7 @@ test("whoever goes back is not taken on by an answer that comes then", async () 
   expect(course.busy.value).toBe(false);
 });
 
-test("what one model said is not shown for another", async () => {
+test("the answer of one model is not shown for another", async () => {
   const course = new SetupWizard();
   course.choose(provider);
   course.chooseModel("slow");

@@ -1,4 +1,4 @@
-/** Turns for tests, with what matters to them. */
+/** Turns for tests, with some fields set. */
 
 import type { Item, MessageItem, QuestionItem, Turn } from "../../src/journal/view.ts";
 import type { About, TurnState } from "../../src/wire.ts";

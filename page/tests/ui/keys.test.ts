@@ -4,7 +4,7 @@ import { isPressed, isTyping } from "../../src/ui/keys.tsx";
 
 const press = (key: string, held: KeyboardEventInit = {}) => new KeyboardEvent("keydown", { key, ...held });
 
-test("a combination is pressed only with exactly its keys", () => {
+test("a combination needs exactly its keys", () => {
   expect(isPressed("mod+k", press("k", { ctrlKey: true }))).toBe(true);
   expect(isPressed("mod+k", press("k"))).toBe(false);
   expect(isPressed("mod+k", press("k", { ctrlKey: true, shiftKey: true }))).toBe(false);
@@ -13,13 +13,13 @@ test("a combination is pressed only with exactly its keys", () => {
   expect(isPressed("alt+arrowup", press("ArrowUp", { altKey: true }))).toBe(true);
 });
 
-test("a sign counts whether or not its keyboard wants Shift for it", () => {
+test("a sign counts with and without Shift", () => {
   expect(isPressed("?", press("?", { shiftKey: true }))).toBe(true);
   expect(isPressed("/", press("/"))).toBe(true);
   expect(isPressed("/", press("/", { shiftKey: true }))).toBe(true);
 });
 
-test("a letter is a letter where one writes", () => {
+test("a letter in a text field is no shortcut", () => {
   const checkbox = Object.assign(document.createElement("input"), { type: "checkbox" });
   expect(isTyping(document.createElement("textarea"))).toBe(true);
   expect(isTyping(document.createElement("input"))).toBe(true);

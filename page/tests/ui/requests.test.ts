@@ -7,14 +7,14 @@ interface Answer {
   reject: (error: Error) => void;
 }
 
-/** What was asked, each to be answered when the test wants it. */
+/** The requests, each answered when the test says so. */
 function asking() {
   const answers: Answer[] = [];
   const read = () => new Promise<string>((resolve, reject) => answers.push({ resolve, reject }));
   return { answers, read };
 }
 
-test("of two answers the one that was asked for last stays, in whichever order they come", async () => {
+test("the answer to the later request wins, whichever arrives first", async () => {
   for (const order of [
     [0, 1],
     [1, 0],
@@ -28,7 +28,7 @@ test("of two answers the one that was asked for last stays, in whichever order t
   }
 });
 
-test("an answer is shown also while the next one is asked for, however slowly they come", async () => {
+test("an answer stays while the next request runs", async () => {
   const { answers, read } = asking();
   const [loaded, look] = newLoader(read);
   const first = look();
@@ -38,7 +38,7 @@ test("an answer is shown also while the next one is asked for, however slowly th
   expect(loaded.value.value).toBe("slow");
 });
 
-test("what was read stays when reading it again goes wrong", async () => {
+test("a value stays when its reload fails", async () => {
   const { answers, read } = asking();
   const [loaded, look] = newLoader(read);
   const looks = [look(), look()];
@@ -48,7 +48,7 @@ test("what was read stays when reading it again goes wrong", async () => {
   expect(loaded.value).toEqual({ value: "here", error: new Error("away") });
 });
 
-test("what is asked for twice is done once", async () => {
+test("an action that is started twice runs once", async () => {
   const doing = newAction();
   const asked: string[] = [];
   const ask = (name: string) => async () => {
@@ -63,7 +63,7 @@ test("what is asked for twice is done once", async () => {
   expect(doing.busy.value).toBe(false);
 });
 
-test("what went wrong stays until something else is done", async () => {
+test("an error stays until the next action", async () => {
   const doing = newAction();
   await doing.run(() => Promise.reject(new Error("no")));
   expect(doing.problem.value).toEqual(new Error("no"));

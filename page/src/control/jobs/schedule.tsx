@@ -67,7 +67,7 @@ function timeOf(minute: string, hour: string): string | null {
   if (everyHours !== null) return hourly(minutes[0]!, everyHours);
   const hours = numbers(hour, 23);
   if (!hours || hours.length > TIMES_MAX) return null;
-  return `at ${listed(hours.map((each) => `${two(each)}:${two(minutes[0]!)}`))}`;
+  return `at ${listed(hours.map((each) => `${twoDigits(each)}:${twoDigits(minutes[0]!)}`))}`;
 }
 
 function hourly(minute: number, step: number): string {
@@ -121,7 +121,7 @@ function numbers(field: string, most: number): number[] | null {
   return found.map(Number);
 }
 
-const two = (value: number) => String(value).padStart(2, "0");
+const twoDigits = (value: number) => String(value).padStart(2, "0");
 
 function listed(names: readonly string[]): string {
   return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;

@@ -178,7 +178,7 @@ interface Difference {
 
 /** Compare the loaded document with the current one and the edited one. */
 export function difference(base: string, theirs: string, mine: string): Difference {
-  const both = clashing(byId(base), byId(theirs), byId(mine));
+  const both = conflictingIds(byId(base), byId(theirs), byId(mine));
   const others = (from: string, than: string) => {
     const existing = new Set(lines(than));
     return lines(from).filter((line) => !existing.has(line) && !both.includes(idOf(line) ?? ""));
@@ -191,7 +191,7 @@ export function difference(base: string, theirs: string, mine: string): Differen
 }
 
 /** Return the ids of memories that both changed differently. */
-function clashing(base: Map<string, string>, theirs: Map<string, string>, mine: Map<string, string>): string[] {
+function conflictingIds(base: Map<string, string>, theirs: Map<string, string>, mine: Map<string, string>): string[] {
   return [...base.keys()].filter((id) => {
     const [was, now, wanted] = [base.get(id), theirs.get(id), mine.get(id)];
     return now !== undefined && wanted !== undefined && now !== was && wanted !== was && now !== wanted;

@@ -72,7 +72,7 @@ function Facts() {
         <FactForm label="What to remember" text="" verb="Remember" onSave={add} onCancel={() => setAdding(false)} />
       )}
       <Listing list={list} empty={<Nothing searched={searched} />}>
-        {(memories) => <Remembered memories={memories} onChanged={list.refresh} />}
+        {(memories) => <MemoryList memories={memories} onChanged={list.refresh} />}
       </Listing>
       {searched && <Recalled searched={searched} />}
       {!searched && Boolean(list.listed.value.items?.length) && <ForgetEverything onForgotten={list.refresh} />}
@@ -80,7 +80,7 @@ function Facts() {
   );
 }
 
-function Remembered({ memories, onChanged }: { memories: readonly MemoryView[]; onChanged: () => void }) {
+function MemoryList({ memories, onChanged }: { memories: readonly MemoryView[]; onChanged: () => void }) {
   const profile = memories.filter((each) => each.kind === "profile");
   const facts = memories.filter((each) => each.kind !== "profile");
   return (
@@ -161,12 +161,12 @@ function ForgetEverything({ onForgotten }: { onForgotten: () => void }) {
       <Button look="bad" icon="trash" small onClick={() => setAsking(true)}>
         Forget everything…
       </Button>
-      {asking && <Asking onClose={() => setAsking(false)} onForgotten={onForgotten} />}
+      {asking && <ForgetDialog onClose={() => setAsking(false)} onForgotten={onForgotten} />}
     </div>
   );
 }
 
-function Asking({ onClose, onForgotten }: { onClose: () => void; onForgotten: () => void }) {
+function ForgetDialog({ onClose, onForgotten }: { onClose: () => void; onForgotten: () => void }) {
   const [typed, setTyped] = useState("");
   const sure = typed.trim().toLowerCase() === WORD;
   const forget = async (event: Event) => {

@@ -80,7 +80,7 @@ function Terminal({ log, running }: { log: Log; running: boolean }) {
 }
 
 /** The most characters that the page keeps; the gateway has all of them. */
-const KEPT_MAX = 128_000;
+const CHARS_MAX = 128_000;
 /** Lines are drawn in blocks of about this many characters, so that new ones do not redraw the others. */
 const BLOCK = 8_000;
 /** A line without an end is cut here; progress bars write such lines. */
@@ -112,7 +112,7 @@ export function append(log: Log, output: Output): Log {
   const last = log.blocks.at(-1);
   const grown = blocksOf((last?.text ?? "") + output.text, last?.number ?? 0);
   const blocks = [...log.blocks.slice(0, -1), ...grown];
-  const dropped = surplus(blocks);
+  const dropped = surplusBlocks(blocks);
   const cut = log.cut || output.begin > log.end || dropped > 0;
   return { blocks: blocks.slice(dropped), cut, end: output.end, read: true, error: undefined };
 }
@@ -130,11 +130,11 @@ function blocksOf(text: string, first: number): Block[] {
 }
 
 /** Return how many blocks at the beginning are too many. */
-function surplus(blocks: readonly Block[]): number {
+function surplusBlocks(blocks: readonly Block[]): number {
   let total = 0;
   const last = blocks.findLastIndex(({ text }) => {
     total += text.length;
-    return total > KEPT_MAX;
+    return total > CHARS_MAX;
   });
   return last + 1;
 }

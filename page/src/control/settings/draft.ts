@@ -4,7 +4,7 @@ import { computed, type ReadonlySignal, signal } from "@preact/signals";
 import { get, patch, Refused } from "../../api.ts";
 import type { SettingsView, SettingView } from "../../wire.ts";
 import { needsOperator } from "../parts.tsx";
-import { same } from "./values.ts";
+import { isEqual } from "./values.ts";
 
 const PATH = "/api/settings";
 
@@ -50,7 +50,7 @@ function clearAll(): void {
 /** Edit a setting; a value that equals the stored one is no edit. */
 export function changeSetting(setting: SettingView, value: unknown): void {
   reportInvalid(setting, "");
-  edited.value = same(value, setting.value)
+  edited.value = isEqual(value, setting.value)
     ? withoutEntry(edited.value, setting.key)
     : { ...edited.value, [setting.key]: value };
 }

@@ -111,7 +111,7 @@ function SettingField(props: SettingFieldProps) {
 }
 
 /** Return the edited value of a setting, else the stored one. */
-function wantedOf(setting: SettingView): unknown {
+function editedValue(setting: SettingView): unknown {
   const edit = changes.peek()[setting.key];
   return edit === undefined ? setting.value : edit === null ? setting.default : edit;
 }
@@ -145,7 +145,7 @@ function Flag({ setting, id, described }: SettingFieldProps) {
       type="checkbox"
       class="switch"
       aria-describedby={described}
-      checked={Boolean(wantedOf(setting))}
+      checked={Boolean(editedValue(setting))}
       onChange={(event) => changeSetting(setting, event.currentTarget.checked)}
     />
   );
@@ -158,7 +158,7 @@ function Choice({ setting, id, described, invalid }: SettingFieldProps) {
       class="input"
       aria-describedby={described}
       aria-invalid={invalid}
-      value={String(wantedOf(setting))}
+      value={String(editedValue(setting))}
       onChange={(event) => changeSetting(setting, event.currentTarget.value)}
     >
       {setting.choices?.map((each) => (
@@ -171,7 +171,7 @@ function Choice({ setting, id, described, invalid }: SettingFieldProps) {
 }
 
 function Text({ setting, id, described, invalid }: SettingFieldProps) {
-  const [text, setText] = useState(() => fieldText(setting, wantedOf(setting)));
+  const [text, setText] = useState(() => fieldText(setting, editedValue(setting)));
   const write = (text: string) => {
     setText(text);
     try {

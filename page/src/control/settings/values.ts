@@ -108,7 +108,7 @@ function isTable(value: unknown): value is Record<string, unknown> {
 }
 
 /** Return whether two values are equal, in any order of their keys. */
-export function same(one: unknown, other: unknown): boolean {
+export function isEqual(one: unknown, other: unknown): boolean {
   return canonical(one) === canonical(other);
 }
 

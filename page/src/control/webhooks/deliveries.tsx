@@ -151,12 +151,12 @@ function Outcome({ handover: { status, answer } }: { handover: Handover }) {
           The prompt uses fields that were not sent: <code>{answer.missing?.join(", ")}</code>
         </p>
       )}
-      {answer.session_id && answer.turn_id && <Followed sessionId={answer.session_id} turnId={answer.turn_id} />}
+      {answer.session_id && answer.turn_id && <FollowedTurn sessionId={answer.session_id} turnId={answer.turn_id} />}
     </div>
   );
 }
 
-function Followed({ sessionId, turnId }: { sessionId: string; turnId: string }) {
+function FollowedTurn({ sessionId, turnId }: { sessionId: string; turnId: string }) {
   const turn = useTurn(sessionId);
   return (
     <>

@@ -124,8 +124,8 @@ function Expiry({ at }: { at: number }) {
 /** The subject of a question: a command, an outgoing message, a tool of a server, or the text of the question. */
 function QuestionSubject({ question }: { question: QuestionItem }) {
   const { detail } = question;
-  if (textArgument(detail, "command")) return <AskedCommand detail={detail} />;
-  if (textArgument(detail, "target")) return <AskedSending detail={detail} />;
+  if (textArgument(detail, "command")) return <CommandSubject detail={detail} />;
+  if (textArgument(detail, "target")) return <MessageSubject detail={detail} />;
   if (textArgument(detail, "tool")) {
     return (
       <>
@@ -143,7 +143,7 @@ function QuestionSubject({ question }: { question: QuestionItem }) {
 
 type Detail = QuestionItem["detail"];
 
-function AskedCommand({ detail }: { detail: Detail }) {
+function CommandSubject({ detail }: { detail: Detail }) {
   const reasons = listArgument(detail, "reasons").map(String);
   const files = listArgument(detail, "files").map(String);
   return (
@@ -178,7 +178,7 @@ function AskedCommand({ detail }: { detail: Detail }) {
   );
 }
 
-function AskedSending({ detail }: { detail: Detail }) {
+function MessageSubject({ detail }: { detail: Detail }) {
   return (
     <>
       <p class="question-text">

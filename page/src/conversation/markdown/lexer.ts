@@ -3,36 +3,37 @@
 import { Lexer, type Token, type Tokens } from "marked";
 
 /** The longest text that is parsed at once, unless it is code. */
-const MOST_CHARS = 30_000;
+const PARSED_MAX_CHARS = 30_000;
 /** Parsing more marks than this would block the page. */
-const MOST_SIGNS = 2_000;
+const MARKS_MAX = 2_000;
 /** Deeper nesting is unreadable, and browsers cannot draw it. */
-const DEEPEST = 40;
-const SIGNS = /[*_~`[<>]/g;
+const NESTING_MAX = 40;
+const MARKS = /[*_~`[<>]/g;
 const FENCE = /^\n* {0,3}(`{3,}|~{3,})[^`\n]*\n/;
 
 /** Return the tokens of a text; null if it is too long or too complex, and is shown as plain text. */
 export function parseMarkdown(text: string): Token[] | null {
-  if ((text.length > MOST_CHARS || isTangled(text)) && !isCode(text)) return null;
+  if ((text.length > PARSED_MAX_CHARS || hasTooManyMarks(text)) && !isCode(text)) return null;
   try {
     const tokens = new Lexer({ gfm: true }).lex(text);
-    return isDeeper(tokens, DEEPEST) ? null : tokens;
+    return isDeeper(tokens, NESTING_MAX) ? null : tokens;
   } catch {
     // It is nested more deeply than the lexer can recurse.
     return null;
   }
 }
 
-const isTangled = (text: string) => text.length > MOST_SIGNS && (text.match(SIGNS)?.length ?? 0) > MOST_SIGNS;
+const hasTooManyMarks = (text: string) => text.length > MARKS_MAX && (text.match(MARKS)?.length ?? 0) > MARKS_MAX;
 
 /** Return whether tokens are nested more deeply than `most`. */
 function isDeeper(tokens: readonly Token[], most: number): boolean {
   return (
-    tokens.length > 0 && (most === 0 || tokens.some((token) => isDeeper(within(token as Tokens.Generic), most - 1)))
+    tokens.length > 0 &&
+    (most === 0 || tokens.some((token) => isDeeper(childTokens(token as Tokens.Generic), most - 1)))
   );
 }
 
-const within = (token: Tokens.Generic): readonly Token[] => token.items ?? token.tokens ?? [];
+const childTokens = (token: Tokens.Generic): readonly Token[] => token.items ?? token.tokens ?? [];
 
 /** Return whether the whole text is one fenced block. */
 function isCode(text: string): boolean {
@@ -93,16 +94,16 @@ export function decodeReferences(text: string): string {
   });
 }
 
-const LINKED = new Set(["http:", "https:", "mailto:"]);
-const DRAWN = /^data:image\/(?:png|jpeg|gif|webp);base64,[a-zA-Z0-9+/=\s]+$/;
+const LINK_SCHEMES = new Set(["http:", "https:", "mailto:"]);
+const INLINE_PICTURE = /^data:image\/(?:png|jpeg|gif|webp);base64,[a-zA-Z0-9+/=\s]+$/;
 /** Only pictures of the gateway: other paths may be private, or stream forever. */
-const OWN = /^\/api\/turns\/[\w-]+\/images\/\d+$/;
+const GATEWAY_PICTURE = /^\/api\/turns\/[\w-]+\/images\/\d+$/;
 
 /** Return the target of a link; null if its scheme is not allowed. */
 export function linkTarget(href: string): string | null {
   try {
     const url = new URL(href);
-    return LINKED.has(url.protocol) ? url.href : null;
+    return LINK_SCHEMES.has(url.protocol) ? url.href : null;
   } catch {
     return null;
   }
@@ -110,5 +111,5 @@ export function linkTarget(href: string): string | null {
 
 /** Return the source of a picture that can be shown; null if it would be fetched from a third party. */
 export function pictureSource(href: string): string | null {
-  return DRAWN.test(href) || OWN.test(href) ? href : null;
+  return INLINE_PICTURE.test(href) || GATEWAY_PICTURE.test(href) ? href : null;
 }

@@ -7,7 +7,7 @@ import { Button } from "../../ui/button.tsx";
 import { Scrollable } from "../../ui/parts.tsx";
 import { Code, languageOfFile } from "../markdown/code.tsx";
 import { Output } from "./output.tsx";
-import { type CallProps, type Renderer, tense, textArgument } from "./renderer.ts";
+import { type CallProps, type Renderer, textArgument, verb } from "./renderer.ts";
 
 const NUMBERED = /^ *\d+\t/;
 const HIT = /^(.+?):(\d+): (.*)$/;
@@ -16,32 +16,32 @@ const path = (call: CallItem) => textArgument(call.args, "path");
 
 export const readFile: Renderer = {
   icon: "file",
-  name: (call) => tense(call, "Reading", "Read", "Read"),
+  name: (call) => verb(call, "Reading", "Read", "Read"),
   subject: path,
-  Body: Read,
+  Body: FileContent,
 };
 
 export const editFile: Renderer = {
   icon: "edit",
-  name: (call) => tense(call, "Editing", "Edited", "Edit"),
+  name: (call) => verb(call, "Editing", "Edited", "Edit"),
   subject: path,
   outcome: (call) => (call.outcome === "ok" ? changeSummary(changes(call)) : ""),
   isOpen: (call) => call.outcome === "ok",
-  Body: Changed,
+  Body: FileDiff,
 };
 
 export const writeFile: Renderer = {
   ...editFile,
-  name: (call) => (call.result?.startsWith("Overwrote") ? "Overwrote" : tense(call, "Writing", "Wrote", "Write")),
+  name: (call) => (call.result?.startsWith("Overwrote") ? "Overwrote" : verb(call, "Writing", "Wrote", "Write")),
   outcome: (call) => (call.outcome === "ok" ? plural(countChanges(changes(call)).added, "line") : ""),
   isOpen: () => false,
 };
 
 export const searchFiles: Renderer = {
   icon: "search",
-  name: (call) => tense(call, "Searching files", "Searched files", "Search files"),
+  name: (call) => verb(call, "Searching files", "Searched files", "Search files"),
   subject: (call) => textArgument(call.args, "pattern"),
-  Body: Found,
+  Body: SearchHits,
 };
 
 function changeSummary(lines: readonly Line[]): string {
@@ -59,7 +59,7 @@ function changes(call: CallItem): Line[] {
   );
 }
 
-function Changed({ call }: CallProps) {
+function FileDiff({ call }: CallProps) {
   return (
     <>
       <Difference lines={changes(call)} />
@@ -68,7 +68,7 @@ function Changed({ call }: CallProps) {
   );
 }
 
-function Read({ call }: CallProps) {
+function FileContent({ call }: CallProps) {
   const lines = (call.result ?? "").split("\n");
   if (call.outcome !== "ok" || !lines.some((line) => NUMBERED.test(line))) return <Output text={call.result ?? ""} />;
   const notes = lines.filter((line) => !NUMBERED.test(line));
@@ -81,7 +81,7 @@ function Read({ call }: CallProps) {
   );
 }
 
-function Found({ call }: CallProps) {
+function SearchHits({ call }: CallProps) {
   const lines = (call.result ?? "").split("\n");
   if (!lines.some((line) => HIT.test(line))) return <Output text={call.result ?? ""} />;
   return (

@@ -49,7 +49,7 @@ function Generic({ call }: CallProps) {
       {call.result && (
         <>
           <p class="call-label">Result</p>
-          <Output text={laidOut(call.result)} label="Result" />
+          <Output text={prettyPrinted(call.result)} label="Result" />
         </>
       )}
     </>
@@ -57,7 +57,7 @@ function Generic({ call }: CallProps) {
 }
 
 /** JSON on one line is pretty-printed; other text stays the same. */
-function laidOut(result: string): string {
+function prettyPrinted(result: string): string {
   if (!/^[[{]/.test(result) || result.includes("\n")) return result;
   try {
     return JSON.stringify(JSON.parse(result), null, 2);

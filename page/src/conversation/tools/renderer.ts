@@ -58,7 +58,7 @@ export function asText(value: unknown): string {
 }
 
 /** Return the verb for a call that runs, succeeded, or did not. */
-export function tense(call: CallItem, running: string, done: string, intended: string): string {
+export function verb(call: CallItem, running: string, done: string, intended: string): string {
   if (call.outcome === null) return running;
   return call.outcome === "ok" ? done : intended;
 }

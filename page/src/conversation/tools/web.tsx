@@ -2,7 +2,7 @@
 
 import { linkTarget } from "../markdown/lexer.ts";
 import { Output } from "./output.tsx";
-import { type CallProps, type Renderer, tense, textArgument } from "./renderer.ts";
+import { type CallProps, type Renderer, textArgument, verb } from "./renderer.ts";
 
 const FENCES = /^\[(?:untrusted data [^\n]*|end of untrusted data [^\n]*)\]\n?/gm;
 const RESULT = /^\d+\. (.*)\n {3}(\S+)(?:\n {3}(.*))?$/gm;
@@ -12,21 +12,21 @@ const withoutFences = (result: string) => result.replace(FENCES, "").trim();
 
 export const fetching: Renderer = {
   icon: "globe",
-  name: (call) => tense(call, "Fetching", "Fetched", "Fetch"),
+  name: (call) => verb(call, "Fetching", "Fetched", "Fetch"),
   subject: (call) => textArgument(call.args, "url"),
-  Body: Fetched,
+  Body: FetchedPage,
 };
 
 export const webSearch: Renderer = {
   icon: "globe",
-  name: (call) => tense(call, "Searching the web", "Searched the web", "Search the web"),
+  name: (call) => verb(call, "Searching the web", "Searched the web", "Search the web"),
   subject: (call) => textArgument(call.args, "query"),
   Body: Results,
 };
 
 export const sessionSearch: Renderer = {
   icon: "search",
-  name: (call) => tense(call, "Searching conversations", "Searched conversations", "Search conversations"),
+  name: (call) => verb(call, "Searching conversations", "Searched conversations", "Search conversations"),
   subject: (call) => textArgument(call.args, "query"),
   Body: ({ call }) => <Output text={withoutFences(call.result ?? "")} />,
 };
@@ -41,7 +41,7 @@ function Address({ url, title }: { url: string; title: string }) {
   );
 }
 
-function Fetched({ call }: CallProps) {
+function FetchedPage({ call }: CallProps) {
   const url = textArgument(call.args, "url");
   return (
     <>
