@@ -1,4 +1,4 @@
-"""A real browser, and a person in front of it."""
+"""A real browser, driven like a person."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tests.blackbox.gateway import Gateway, gateways
 from tests.machine import browser, no_browser
 
 needs_browser = pytest.mark.browser
-# What comes is seen at once; how long it may take is a matter of how busy the machine is.
+# Most things appear at once; on a busy machine they may take this long.
 PATIENCE_MS = 30_000
 WIDE = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
-# It asks nobody outside by itself, and a sandbox needs a user of its own.
+# The browser sends no requests of its own; Chromium's sandbox would need a separate user.
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -45,10 +45,10 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
-# What a browser says by itself about every request that came to nothing, as some do on purpose.
+# Browsers log every failed request, and some requests fail on purpose.
 COMES_TO_NOTHING = ("net::ERR_", "Failed to load resource")
 UNAVAILABLE = 503
-# What was to be seen when a test failed.
+# Screenshots of failed tests.
 PICTURES = Path(tempfile.gettempdir()) / "holdfast-page"
 
 _launched: dict[asyncio.AbstractEventLoop, tuple[Playwright, Browser]] = {}
@@ -76,7 +76,7 @@ async def close() -> None:
 
 
 class Visit:
-    """One browser profile at one gateway, with everything that went wrong in it."""
+    """One browser profile at one gateway, with all errors it reported."""
 
     def __init__(self, context: BrowserContext, gateway: Gateway, url: str) -> None:
         self.context = context
@@ -96,12 +96,12 @@ class Visit:
         return page
 
     async def sign_in(self) -> Page:
-        """Open the page as the operator does: by the link that the start has printed, which is good once."""
+        """Open the page as the operator does: with the one-time link that the gateway printed at its start."""
         await self.gateway.says("#code=")
         return await self.tab(re.findall(r"#code=\S+", self.gateway.log.read_text())[-1])
 
     async def fail(self, error: BaseException) -> None:
-        """Tell what was to be seen when a test failed."""
+        """Describe what the page showed when a test failed."""
         for page in self.context.pages:
             with contextlib.suppress(Error):
                 PICTURES.mkdir(exist_ok=True)
@@ -125,7 +125,7 @@ class Visit:
 
 @contextlib.asynccontextmanager
 async def visiting(gateway: Gateway, url: str = "", **options: Any) -> AsyncIterator[Visit]:
-    """Open a browser; whatever it complains about at the end fails the test.  `url` is where it finds the gateway."""
+    """Open a browser; any error it reports fails the test at the end.  `url` is where it finds the gateway."""
     browser = await launched()
     context = await browser.new_context(**{"viewport": WIDE, **options})
     visit = Visit(context, gateway, url or gateway.url)
@@ -141,7 +141,7 @@ async def visiting(gateway: Gateway, url: str = "", **options: Any) -> AsyncIter
 
 @contextlib.asynccontextmanager
 async def at_home(settings: dict[str, str] | None = None, **options: Any) -> AsyncIterator[tuple[Visit, httpx2.AsyncClient]]:
-    """A browser at a gateway of its own, and a client that sees what really is there."""
+    """A browser at its own gateway, and an HTTP client that sees the real state."""
     with gateways(1, **(settings or {})) as (gateway,):
         await gateway.start()
         async with (

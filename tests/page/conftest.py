@@ -1,4 +1,4 @@
-"""One loop for all tests of the page, because a browser lives in a loop and takes longer to come than many a test to run."""
+"""One event loop for all tests of the page, because a browser belongs to a loop and starts slowly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def browsing() -> Iterator[asyncio.Runner]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run `async def` tests in the loop of the browser."""
+    """Run `async def` tests in the browser's loop."""
     if not asyncio.iscoroutinefunction(pyfuncitem.function):
         return None
     arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}

@@ -1,4 +1,4 @@
-"""A gateway whose model says what a test wants, and a browser at it."""
+"""A gateway whose model follows a script, and a browser at it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def call(name: str, **args: object) -> str:
 
 @contextlib.asynccontextmanager
 async def a_model(script: str = "echo", **options: Any) -> AsyncIterator[Visit]:
-    """Open a browser at a gateway whose model goes by a script."""
+    """Open a browser at a gateway whose model follows a script."""
     async with ModelServer(script).running() as server:
         model = {"model__name": "openai:scripted", "model__base_url": server.url, "model__api_key": "a-key-for-nobody"}
         async with at_home(model, **options) as (visit, _):

@@ -1,4 +1,4 @@
-"""A rough line between a browser and its gateway: it delays, stalls, and breaks before, within or after anything."""
+"""A bad connection between a browser and its gateway: it delays, stalls, and breaks at any point."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _GUST_S = (0.5, 9.0)
 
 
 class Broken(OSError):
-    """The line broke."""
+    """The connection broke."""
 
 
 class Connection:
-    """One connection of the browser, and what is going to happen to it."""
+    """One connection of the browser, and what will happen to it."""
 
     def __init__(self, line: RoughLine) -> None:
         self._line = line
-        # So much more of the answer gets through; None is all of it.
+        # This much more of the answer gets through; None is all of it.
         self._left: int | None = None
 
     async def outward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -49,7 +49,7 @@ class Connection:
                 raise Broken
 
     async def _ask(self, piece: bytes, writer: asyncio.StreamWriter) -> None:
-        """Send a part of a request; what happens to it is decided at its head."""
+        """Send a part of a request; what happens to it is decided at its start."""
         chance, mood = self._line.chance, self._line.mood() if piece.startswith(_METHODS) else "fair"
         if mood == "before":
             raise Broken
@@ -65,7 +65,7 @@ class Connection:
 
 
 class RoughLine:
-    """Listens at an address of its own.  With `calm` it passes everything on."""
+    """A proxy with its own address.  With `calm` it forwards everything."""
 
     def __init__(self, gateway: Gateway, chance: random.Random) -> None:
         self.url = ""
@@ -85,14 +85,14 @@ class RoughLine:
         return mood
 
     def slice(self) -> int:
-        """Return how much is passed on at once: events are cut anywhere."""
+        """Return how much is forwarded at once: events are cut anywhere."""
         return _PIECE if self.calm else self.chance.choice((7, 100, 1_000, _PIECE))
 
     async def passable(self) -> None:
         await self._whole.wait()
 
     async def blow(self) -> None:
-        """Now and then nothing gets through for a while; afterwards some find their connections broken, and some do not."""
+        """Stall now and then; afterwards some connections are broken."""
         try:
             while not self.calm:
                 await asyncio.sleep(self.chance.uniform(*_GUST_EVERY_S))
@@ -145,7 +145,7 @@ class RoughLine:
 
 @contextlib.asynccontextmanager
 async def rough_line(gateway: Gateway, chance: random.Random) -> AsyncIterator[RoughLine]:
-    """Lay a line to a gateway for as long as the context lasts."""
+    """Put a proxy in front of a gateway for as long as the context lasts."""
     made = RoughLine(gateway, chance)
     server = await asyncio.start_server(made.run, "127.0.0.1", 0)
     made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"

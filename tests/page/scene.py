@@ -1,4 +1,4 @@
-"""A gateway that has been in use: something of everything that the page can show."""
+"""A gateway that has been in use, with an example of everything that the page can show."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ SETTLED = ("completed", "failed", "waiting")
 
 
 def operator(gateway: Gateway) -> httpx2.AsyncClient:
-    """Be whoever can open the socket of the gateway, and may do everything."""
+    """Return a client on the gateway's socket, which may do everything."""
     socket = httpx2.AsyncHTTPTransport(uds=str(gateway.home / "gateway.sock"), verify=False)
     return httpx2.AsyncClient(transport=socket, base_url="http://localhost", timeout=30)
 
 
 async def furnish(gateway: Gateway) -> dict[str, str]:
-    """Put something of everything into a gateway with a scripted model.  Returns the sessions by what is in them."""
+    """Fill a gateway that has a scripted model with examples.  Returns the sessions by their content."""
     async with operator(gateway) as web:
         sessions = {name: await _say(web, text) for name, text in SAID.items()}
         await allow(web, "sleep 100")
@@ -74,7 +74,7 @@ async def _say(web: httpx2.AsyncClient, text: str) -> str:
 
 
 async def allow(web: httpx2.AsyncClient, command: str) -> None:
-    """Consent to a command, which nothing confines here."""
+    """Consent to a command, which has no sandbox here."""
     listed = (await web.get("/api/approvals")).json()["items"]
     (asked,) = [each for each in listed if each["detail"].get("command") == command]
     turn = asked["turn_id"]

@@ -1,11 +1,11 @@
-"""The storm, by hand: somebody writes in several tabs, over a bad line, to a gateway that is struck again and again.
+"""The storm, run by hand: a person writes in several tabs, over a bad connection, to a gateway that keeps failing.
 
     python -m tests.page.storm --messages 120 --kills 20 [--seed 0]
 
-Tabs are reloaded, closed, sent offline and led to other sessions while messages leave and answers come in; the gateway is
-killed, stopped and held still; the line between them delays, stalls, and breaks before, within or after anything.  At every
-moment each message is on a page once, and what was read of an answer stays there.  At the end every message is one turn, or
-stands as refused where it was written, and every page says what the gateway says, word for word.
+Tabs are reloaded, closed, sent offline and moved to other sessions while messages leave and answers arrive; the gateway is
+killed, stopped and paused; the connection delays, stalls, and breaks anywhere.  At every moment each message is on a page
+once, and what was read of an answer stays there.  At the end every message is one turn, or is shown as refused where it was
+written, and every page shows what the gateway says, word for word.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.page.browser import Visit, close, visiting
 from tests.page.rough import RoughLine, rough_line
 
 TABS = 2
-# Long enough that few turns are cut off three times in a row, after which they are given up.
+# Long enough that few turns are interrupted three times in a row, after which they are given up.
 LIFE_S = (2.0, 9.0)
 PAUSE_S = (0.5, 12.0)
 OFFLINE_S = (0.2, 5.0)
@@ -41,15 +41,15 @@ REST_S = (0.0, 1.5)
 CALM_S = 180.0
 PATIENCE_MS = 5_000
 STRIKES = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)
-# Most are short, because those of one session are answered one after the other.
+# Most are short, because the answers of one session are given one after another.
 REQUESTS = ("count to 3", "count to 9", "note: here; count to 2", "wait 0.3 seconds; count to 4", "count to 20, slowly")
-# What a browser says when the worker of a page, which it can do without, is lost on the way.
+# What a browser reports when the service worker fails to load; the page works without it.
 NO_WORKER = "error occurred when fetching the script"
 SENDING_KEYS = ("Enter", "Enter", "Enter", "Control+Enter")
 _NUMBER = re.compile(r"^m\d{5}\b")
 _WATCH = (Path(__file__).parent / "watching.js").read_text()
 
-# All messages that a browser keeps, and what stands in its fields.
+# All messages that a browser stores, and the drafts in its fields.
 _KEPT = """
 async () => {
   const result = (asking) => new Promise((done, failed) => {
@@ -64,7 +64,7 @@ async () => {
 }
 """
 
-# Reads a conversation as a person would: up to its beginning, then down to its end.
+# Reads a conversation like a person: up to its beginning, then down to its end.
 _READ = """
 async () => {
   const drawn = () => new Promise((done) => setTimeout(done, 60));
@@ -104,7 +104,7 @@ async () => {
 
 @dataclass
 class Storm:
-    """What is struck, who writes to it, and what was seen of that."""
+    """The gateway under attack, its writers, and what was seen."""
 
     gateway: Gateway
     line: RoughLine
@@ -135,7 +135,7 @@ class Storm:
 
     @property
     def wants_messages(self) -> bool:
-        """Whether there is something to write before the next strike: as much before each as before any other."""
+        """Whether there is something to write before the next strike; each strike gets an equal share."""
         return len(self.written) * (self.kills + 1) < self.messages * (self.struck + 1)
 
     async def strike(self) -> None:
@@ -159,7 +159,7 @@ class Storm:
 
 
 class Tab:
-    """Somebody in front of one tab, who does not wait for anything."""
+    """A person in one tab who waits for nothing."""
 
     def __init__(self, storm: Storm, number: int) -> None:
         self._storm = storm
@@ -173,7 +173,7 @@ class Tab:
         return self._page
 
     async def use(self) -> None:
-        """Do one thing after the other, until everything is written."""
+        """Do one thing after another until everything is written."""
         await self.open()
         while self._storm.goes_on:
             writing, others = (
@@ -194,7 +194,7 @@ class Tab:
         await self.load(address)
 
     async def load(self, address: str | None = None) -> None:
-        """Load the page, as often as it takes until there is a field to write in."""
+        """Load the page until there is a message field."""
         while True:
             with contextlib.suppress(Error):
                 if address is None:
@@ -221,7 +221,7 @@ class Tab:
         return not await self.page.get_by_role("textbox", name="Message").input_value()
 
     async def _leave(self) -> None:
-        """Send something, and reload or close the tab in the same moment."""
+        """Send a message, and reload or close the tab at the same moment."""
         await self._write()
         await (self._reload if self._chance.random() < 0.5 else self._reopen)()
 
@@ -249,7 +249,7 @@ class Tab:
 
 
 class Truth:
-    """What the gateway says that was said."""
+    """The messages according to the gateway."""
 
     def __init__(self, web: httpx2.AsyncClient) -> None:
         self._web = web
@@ -282,7 +282,7 @@ class Truth:
 
 
 class Reckoning:
-    """Holds what the pages show against what the gateway says."""
+    """Compares what the pages show with what the gateway says."""
 
     def __init__(self, storm: Storm, truth: Truth) -> None:
         self._storm = storm
@@ -290,7 +290,7 @@ class Reckoning:
         self.found: list[str] = list(storm.violations)
 
     def messages(self, kept: dict[str, Any]) -> None:
-        """Every message is one turn, or where its person finds it; those of one tab are in their order."""
+        """Every message is one turn, or still in its tab; those of one tab are in order."""
         taken = Counter(number for _, number in self._truth.numbers())
         refused = " ".join(each["text"] for each in kept["items"] if each["state"] == "refused")
         drafts = " ".join(kept["drafts"])
@@ -307,7 +307,7 @@ class Reckoning:
         return each[0], self._storm.written.get(each[1], -1)
 
     async def page(self, page: Page, how: str) -> None:
-        """Read what a page shows of the session where it is."""
+        """Read what a page shows of its session."""
         session = page.url.partition("#/s/")[2].partition("?")[0]
         if session not in self._truth.sessions:
             return
@@ -319,7 +319,7 @@ class Reckoning:
             shown = await page.evaluate(_READ)
             return shown["turns"] == wanted
 
-        # A tab that nobody looks at is not drawn.
+        # Browsers do not draw a tab in the background.
         await page.bring_to_front()
         try:
             await until(is_right, "the page says the same", 20)
@@ -336,7 +336,7 @@ class Reckoning:
 
 
 async def calm(storm: Storm, tabs: list[Tab], web: httpx2.AsyncClient) -> dict[str, Any]:
-    """Let everything arrive and be answered.  Returns what the browser has kept."""
+    """Wait until everything has arrived and is answered.  Returns what the browser still stores."""
     storm.line.calm = True
     storm.line.hang_up()
     await storm.visit.context.set_offline(False)
@@ -377,7 +377,7 @@ async def reckon(storm: Storm, tabs: list[Tab], web: httpx2.AsyncClient, kept: d
 
 @contextlib.asynccontextmanager
 async def house(messages: int, kills: int, seed: int, told: Callable[[str], None]) -> AsyncIterator[Storm]:
-    """Have everything ready: a gateway, the line to it, and a browser at its other end."""
+    """Set up a gateway, the proxy in front of it, and a browser."""
     chance = random.Random(seed)
     with gateways(gateway__resume="auto") as (gateway,):
         await gateway.start()
@@ -389,7 +389,7 @@ async def house(messages: int, kills: int, seed: int, told: Callable[[str], None
 
 
 async def storm_over(storm: Storm) -> list[str]:
-    """Let it storm, and reckon.  Returns what was not as it should be."""
+    """Run the storm and check.  Returns the violations."""
     tabs = [Tab(storm, number) for number in range(TABS)]
     storm.line.calm = False
     async with asyncio.TaskGroup() as group:

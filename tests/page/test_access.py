@@ -1,4 +1,4 @@
-"""Everybody can use the page: those who listen to it, those who have no mouse, those who see little, by day and by night."""
+"""The page is accessible: with a screen reader, without a mouse, with low vision, in light and dark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DAY_AND_NIGHT: tuple[tuple[Literal["light", "dark"], dict[str, object]], ...] = 
     ("light", {"type": "tag", "values": RULES}),
     ("dark", {"type": "rule", "values": ["color-contrast"]}),
 )
-# From the field back to what is asked above it.
+# From the message field back to the question above it.
 STEPS_MAX = 12
 CONTROL = ("status", "approvals", "deliveries", "processes", "jobs", "memory", "webhooks", "keys", "settings", "doctor")
 _ASK = """
@@ -29,7 +29,7 @@ async (only) => {
   return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.failureSummary} in ${node.html}`));
 }
 """
-# What comes in by and by has its colours only when it is there.
+# Elements that fade in have their final colours only at the end.
 _REST = """
 async () => {
   for (let frames = 0; frames < 2; frames += 1) await new Promise(requestAnimationFrame);
@@ -37,7 +37,7 @@ async () => {
   await Promise.all(document.getAnimations().filter(ends).map((each) => each.finished.catch(() => {})));
 }
 """
-# An animation that a millisecond ends is not seen; a delay before it moves nothing.
+# An animation of a millisecond is invisible; a delay moves nothing.
 _MOVING = """
 () => document.getAnimations()
   .filter((each) => each.effect.getComputedTiming().activeDuration > 1)
@@ -46,7 +46,7 @@ _MOVING = """
 
 
 async def examine(page: Page) -> list[str]:
-    """Return what axe has to say about the page as it is: all of it by day, and the colours again by night."""
+    """Return the findings of axe: all rules in light, the colours again in dark."""
     await expect(page.get_by_role("status", name="Loading")).to_have_count(0)
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(AXE.read_text())
@@ -60,7 +60,7 @@ async def examine(page: Page) -> list[str]:
 
 @pytest.mark.parametrize("viewport", [WIDE, pytest.param(PHONE, marks=pytest.mark.long)], ids=["wide", "phone"])
 async def test_axe_finds_nothing(viewport: dict[str, int]) -> None:
-    """In conversations of every kind, in the list, in the dialogs, and on every control page."""
+    """Conversations of every kind, the list, the dialogs, and every control page."""
     async with a_model(viewport=viewport, reduced_motion="reduce") as visit:
         page = await visit.sign_in()
         found = {"new": await examine(page)}
@@ -82,7 +82,7 @@ async def test_axe_finds_nothing(viewport: dict[str, int]) -> None:
 
 
 async def test_nothing_moves_for_people_who_asked_for_that() -> None:
-    """No colour fades and nothing pulses; what is shown with a delay still is."""
+    """No colour fades and nothing pulses; delayed elements still appear."""
     async with a_model(reduced_motion="reduce") as visit:
         page = await visit.sign_in()
         await page.goto(f"{visit.url}/#/control/doctor")
@@ -95,11 +95,11 @@ async def test_nothing_moves_for_people_who_asked_for_that() -> None:
 
 
 async def test_a_keyboard_is_enough() -> None:
-    """Without a mouse: begin, send, allow a command, leave, come back by the palette, go to a control page, see the keys."""
+    """Without a mouse: send, allow a command, return by the palette, open a control page, list the shortcuts."""
     async with a_model(f"{call('terminal', command='rm -rf build')} | say It is gone.") as visit:
         page = await visit.sign_in()
         keys = page.keyboard
-        # The field has the focus when the page comes.
+        # The message field has the focus when the page opens.
         await expect(page.get_by_role("textbox", name="Message")).to_be_focused()
         await keys.type("clean up, please")
         await keys.press("Enter")

@@ -1,4 +1,4 @@
-"""An agent at work: its tools are seen, it is answered where it asks, and what nobody allowed is not done."""
+"""A working agent: its tools are shown, it is answered in place, and a denied action is not done."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def answers_with(page: Page, text: str) -> None:
 
 
 async def test_an_answer_streams_with_tools_and_an_approval_in_place() -> None:
-    """A reload does not lose the question, the word that was given counts for one command, and its card has the output."""
+    """The question survives a reload, consent is good for one command, and its card has the output."""
     script = f"think I should clean up; say First a look.; {call('terminal', command=COMMAND)} | say It is clean."
     async with a_model(script) as visit:
         page = await visit.sign_in()
@@ -82,7 +82,7 @@ async def test_a_question_is_answered_in_the_field_and_what_runs_can_be_steered_
 
 
 async def test_an_answer_is_asked_for_anew_and_a_conversation_goes_two_ways() -> None:
-    """The last message can be changed or answered anew in its place; a fork leaves the conversation as it is."""
+    """The last message can be edited or answered again in place; a fork leaves the conversation as it is."""
     async with a_model() as visit:
         page = await visit.tab()
         await say(page, "first")
@@ -91,14 +91,14 @@ async def test_an_answer_is_asked_for_anew_and_a_conversation_goes_two_ways() ->
         await answers_with(page, "second")
         await page.get_by_role("article").last.get_by_role("button", name="Edit and send again").click()
         edit = page.get_by_role("textbox", name="Edit the message")
-        # With the focus the cursor goes to the end, and what is filled in meanwhile would stand there.
+        # Focusing moves the cursor to the end, where text filled in meanwhile would be.
         await expect(edit).to_be_focused()
         await edit.fill("third")
         await page.get_by_role("button", name="Send", exact=True).first.click()
         await answers_with(page, "third")
         await expect(page.get_by_role("article")).to_have_count(2)
         answered = await page.get_by_role("article").last.get_attribute("data-turn") or ""
-        # The button of this very answer: until the turn is over, the last one on the page is that of the answer before.
+        # The button of this answer: until the turn has ended, the last button on the page belongs to the answer before.
         await page.get_by_role("article").last.get_by_role("button", name="Try again").click()
         await expect(page.get_by_role("article").last).not_to_have_attribute("data-turn", answered)
         await answers_with(page, "third")

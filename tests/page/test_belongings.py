@@ -1,4 +1,4 @@
-"""What goes along with a conversation: pictures and files that are handed in, and a copy to take away."""
+"""Attachments and exports of a conversation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PICTURE = base64.b64decode(
 
 
 async def test_pictures_and_files_go_along_and_a_conversation_can_be_taken_away() -> None:
-    """A picture is seen by the model and after a reload; a file is in the workspace; an export has what was said."""
+    """The model sees a picture, and it survives a reload; a file is in the workspace; an export has the messages."""
     async with a_model() as visit:
         page = await visit.sign_in()
         await page.locator("input[type=file]").set_input_files(

@@ -1,4 +1,4 @@
-"""The control pages at work: what is done there is done at the gateway, and what goes on at the gateway is seen there."""
+"""The control pages: they act on the gateway, and show its state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.page.browser import at_home, needs_browser, say
 from tests.page.scene import operator
 
 pytestmark = needs_browser
-# It waits for its gate, and not for ever: a test that fails opens none.
+# It waits for its gate, but not forever: a test that fails opens none.
 SCRIPT = """echo first-line
 left=600
 until test -e gate || test $((left -= 1)) -lt 0
@@ -21,8 +21,8 @@ echo last-line
 
 @pytest.mark.long
 async def test_what_a_background_command_writes_is_seen_as_it_comes() -> None:
-    """Across the kill of its gateway, which the command survives."""
-    # Without a sandbox, every command would be asked about.
+    """Output streams on after its gateway is killed, because the command survives."""
+    # Without a sandbox, every command would need consent.
     async with at_home({"tools__terminal__sandbox": "off", "tools__terminal__approval": "allow"}) as (visit, _):
         workspace = visit.gateway.home / "workspace"
         workspace.mkdir(exist_ok=True)

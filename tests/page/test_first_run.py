@@ -1,4 +1,4 @@
-"""The first minutes: from nothing to an answer, and from the demonstration to a model."""
+"""The first minutes: from nothing to an answer, and from the demo to a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = needs_browser
 FIRST_PAINT_MAX_MS = 1_000
 TRIES = 8
 KEY = "sk-the-key-of-the-page"
-# Choose a provider, go to the field of the key in the moment when it appears, and say which field has the focus later.
+# Choose a provider, focus the key field the moment it appears, and return which field has the focus later.
 GO_TO_KEY_AT_ONCE = """provider => new Promise(resolve => {
   new MutationObserver((_, observer) => {
     const key = document.querySelector("input[type=password]");
@@ -27,7 +27,7 @@ GO_TO_KEY_AT_ONCE = """provider => new Promise(resolve => {
 
 
 async def test_from_the_link_of_the_start_to_an_answer() -> None:
-    """The link lets its owner in and leaves the address; the conversation gets one, a name, and a place in the list."""
+    """The link signs its owner in and leaves the address; the conversation gets an address, a name and a row in the list."""
     async with at_home() as (visit, _):
         page = await visit.sign_in()
         await expect(page.get_by_role("heading", level=1)).to_be_visible()
@@ -43,7 +43,7 @@ async def test_from_the_link_of_the_start_to_an_answer() -> None:
 
 
 async def test_the_page_is_there_within_a_second() -> None:
-    """In a browser that has never been here; the best of a few, because other tests have the machine as well."""
+    """In a fresh browser; the best of a few runs, because other tests use the machine too."""
     async with at_home() as (visit, _):
         painted = [await first_paint(visit)]
         while min(painted) >= FIRST_PAINT_MAX_MS and len(painted) < TRIES:
@@ -59,7 +59,7 @@ async def first_paint(visit: Visit) -> float:
 
 
 async def test_a_model_is_chosen_tried_and_answers_after_a_restart() -> None:
-    """No terminal and no editor: the page asks for the model, hears it, restarts the gateway, and is still signed in."""
+    """No terminal and no editor: the page asks for the model, tests it, restarts the gateway, and is still signed in."""
     async with at_home() as (visit, _), ModelServer("echo").running() as server:
         page = await visit.sign_in()
         await page.get_by_role("link", name="Set up a model").click()
@@ -82,7 +82,7 @@ async def test_a_model_is_chosen_tried_and_answers_after_a_restart() -> None:
 
 
 async def test_a_step_takes_the_focus_before_anybody_can_type() -> None:
-    """A key that was pasted at once went into the address, because the step took the focus a moment after it appeared."""
+    """A key pasted at once went into the address field, because the step took the focus too late."""
     async with at_home() as (visit, _):
         page = await visit.sign_in()
         await page.get_by_role("link", name="Set up a model").click()
@@ -91,7 +91,7 @@ async def test_a_step_takes_the_focus_before_anybody_can_type() -> None:
 
 
 async def test_the_page_can_be_installed() -> None:
-    """What a browser asks of a program: a name, pictures that exist, a start page, and a worker that opens it offline."""
+    """The page meets the browser's criteria: a name, icons, a start page, and a worker that opens it offline."""
     async with at_home() as (visit, web):
         page = await visit.tab()
         session = await visit.context.new_cdp_session(page)
@@ -99,7 +99,7 @@ async def test_the_page_can_be_installed() -> None:
         assert manifest["url"] == f"{visit.url}/manifest.webmanifest"
         assert not manifest["errors"]
         problems: dict[str, Any] = await session.send("Page.getInstallabilityErrors")
-        # A window in which nothing is kept is the one thing that stands in the way.
+        # The test uses an incognito window, which is the only obstacle.
         assert [each["errorId"] for each in problems["installabilityErrors"]] in ([], ["in-incognito"])
         for icon in (await web.get("/manifest.webmanifest")).json()["icons"]:
             assert (await web.get(icon["src"])).headers["content-type"] == icon["type"]

@@ -1,4 +1,4 @@
-"""Everything has room: on a phone, with whatever words a person or a model has chosen."""
+"""The layout fits a phone, whatever texts a person or a model chooses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.page.model import a_model, call
 
 pytestmark = needs_browser
 LONG = "the one behind the old lighthouse that is closed for most of the year"
-# What is cut off at the side, and cannot be scrolled to.
+# Elements that are cut off at the side and cannot be scrolled to.
 _CUT_OFF = """
 () => {
   const edge = document.documentElement.clientWidth + 1;
@@ -19,7 +19,7 @@ _CUT_OFF = """
   return out.filter((each) => !scrolls(each)).map((each) => each.outerHTML.slice(0, 120));
 }
 """
-# A phone enlarges the page when a field with smaller letters is touched.
+# A phone zooms in when a field with smaller letters takes the focus.
 LETTERS_MIN_PX = 16
 
 

@@ -1,4 +1,4 @@
-"""The page folds the journal by itself, and says the same as the gateway."""
+"""The page's fold of the journal agrees with the gateway's."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _cut_off_by(found: Entry, cause: Cause, recovery: str) -> Entry:
 
 
 def everything() -> list[Entry]:
-    """Return a journal with something of every kind, and turns that show nothing."""
+    """Return a journal with an entry of every kind, and turns that show nothing."""
     prior = [{"speaker": "system", "text": "be brief"}, {"speaker": "nobody", "text": "x"}]
     entries = [
         entry(EntryKind.TURN_ACCEPTED, "host", 0, text="go", prior=prior, images=[{"media_type": "image/png", "bytes": 3}]),
@@ -93,7 +93,7 @@ def everything() -> list[Entry]:
 
 
 async def streamed() -> list[list[Entry]]:
-    """Return journals as a gateway streams them, each with a turn that was cancelled while its model spoke."""
+    """Return journals as a gateway streams them, each with a turn that was cancelled while its model streamed."""
     with scratch.home() as home:
         async with cancelled_in_mid_stream(home, 1) as (_, _, conversations):
             return [msgspec.convert(each.events, list[Entry]) for each in conversations]
@@ -106,7 +106,7 @@ def _case(entries: Sequence[Entry], *, live: bool = False) -> dict[str, object]:
 
 @pytest.mark.timeout(120)
 def test_the_page_folds_a_journal_as_the_gateway_does(tmp_path: Path) -> None:
-    """J3 J9: and of a turn that is cancelled while it is followed, it shows nothing more."""
+    """J3 J9: a turn that is cancelled while it streams shows nothing more."""
     corpus = tmp_path / "corpus.json"
     live = [_case(each, live=True) for each in asyncio.run(streamed())]
     cases = [*(_case(each) for each in chain(journals(), [everything()])), *live]

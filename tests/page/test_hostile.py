@@ -1,4 +1,4 @@
-"""What a model says, a tool prints and a title holds was perhaps written by somebody who wants to act in this browser."""
+"""Texts of models, tools and titles may come from an attacker, and never act in the browser."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FURNITURE = {
     "/api/webhooks": {"name": "alerts", "prompt": TITLE},
 }
 SHOWN = ("status", "approvals", "jobs", "memory")
-# What nothing that was said may have become: an element that acts, an attribute that does, an address that leads elsewhere.
+# What no text may become: an active element, an event attribute, or a foreign address.
 _ACTING = r"""
 () => {
   const said = [...document.querySelectorAll("main, aside")].flatMap((part) => [...part.querySelectorAll("*")]);
@@ -75,7 +75,7 @@ def _refuse(dialog: Dialog) -> None:
 
 
 async def test_hostile_markdown_is_text_and_asks_nobody() -> None:
-    """As it streams, once it is there, after a reload, as a title, and in what a search finds."""
+    """While it streams, once it is complete, after a reload, as a title, and in search results."""
     async with a_model() as visit:
         page = await visit.tab()
         page.on("dialog", _refuse)
@@ -94,7 +94,7 @@ async def test_hostile_markdown_is_text_and_asks_nobody() -> None:
 
 
 async def test_hostile_tools_are_text_and_ask_nobody() -> None:
-    """What a tool is given and gives back, a question that is asked, and a program that nobody has drawn a card for."""
+    """The arguments and results of tools, a question, and a tool without a renderer."""
     steps = (
         call("terminal", command=f"printf '{PRINTED}'"),
         call("write_file", path="a<script>.html", content=TITLE),
@@ -107,7 +107,7 @@ async def test_hostile_tools_are_text_and_ask_nobody() -> None:
         page = await visit.sign_in()
         page.on("dialog", _refuse)
         await say(page, "go on")
-        # Nothing confines the command, so it is asked about first, and shown as it is.
+        # The command has no sandbox, so it needs consent first, and is shown literally.
         await page.get_by_role("button", name="Allow once").click()
         asked = page.get_by_role("region", name="Question")
         await expect(asked).to_contain_text("<script>top.done=1</script>")
@@ -122,7 +122,7 @@ async def test_hostile_tools_are_text_and_ask_nobody() -> None:
 
 @pytest.mark.long
 async def test_hostile_things_are_text_on_the_control_pages_as_well() -> None:
-    """What somebody has had remembered, scheduled and asked, and what a webhook is told to say."""
+    """Memories, jobs, questions, and the prompt of a webhook."""
     async with a_model(f"{call('ask_user', question=TITLE)} | result") as visit:
         page = await visit.sign_in()
         page.on("dialog", _refuse)

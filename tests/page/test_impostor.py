@@ -1,4 +1,4 @@
-"""S2: a program that takes the gateway's port while it is down learns nothing from the open page that opens the gateway."""
+"""S2: a program that takes the gateway's port while it is down learns nothing useful from the open page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.page.browser import ARGUMENTS, at_home, needs_browser, say
 pytestmark = needs_browser
 PROOF = "x-holdfast-proof"
 CLOSED = {"server__api_key": "a-key-that-programs-need"}
-# Anything may be asked of the page's browser: what all of its stores hold as text.
+# Reads all stores of the page's browser as text.
 _STORED = """
 async () => {
   const found = [JSON.stringify({ ...localStorage }), JSON.stringify({ ...sessionStorage }), document.cookie];
@@ -46,7 +46,7 @@ async () => {
 
 
 class Impostor:
-    """Takes whatever it is sent, and answers so that it is sent more."""
+    """Accepts every request, and answers so that the page sends more."""
 
     def __init__(self, nonces: tuple[str, ...]) -> None:
         self.requests: list[httpx2.Request] = []
@@ -97,13 +97,13 @@ async def test_what_the_open_page_tells_an_impostor_opens_nothing(nonces: tuple[
                 request.headers[PROOF] = proof
                 answer = await web.send(request)
                 assert answer.status_code == 401, (request.method, request.url, answer.text)
-                # Nor what it asked for under other names.
+                # Nor what it requested under other names.
                 for path in ("/api/sessions", "/api/settings", "/api/keys"):
                     assert (await web.get(path, headers={PROOF: proof})).status_code == 401
 
 
 async def _nonce(web: httpx2.AsyncClient, requests: list[httpx2.Request]) -> str:
-    """Return the nonce that the gateway wants by now: whoever replays a true signature is told it."""
+    """Return the gateway's current nonce: replaying a true signature reveals it."""
     for request in requests:
         if nonce := (await web.send(request)).headers.get("x-holdfast-nonce"):
             return nonce
@@ -111,7 +111,7 @@ async def _nonce(web: httpx2.AsyncClient, requests: list[httpx2.Request]) -> str
 
 
 def _variations(proof: str, fresh: str) -> list[str]:
-    """Return a proof as it was, and with everything in it changed that is not signed by somebody else."""
+    """Return a proof unchanged, and with every part changed in turn."""
     parts = proof.split(".")
     return [proof, *([".".join([parts[0], fresh, *parts[2:]])] if len(parts) == 5 else [])]
 
@@ -131,7 +131,7 @@ async def test_after_an_impostor_the_page_goes_on_where_it_was() -> None:
 
 
 async def test_nothing_that_the_browser_keeps_can_be_carried_away() -> None:
-    """The key is in use and cannot be read, not even by the page; there is no cookie."""
+    """The key is usable but unreadable, even for the page; there is no cookie."""
     async with at_home(CLOSED) as (visit, web):
         async with visit.context.expect_event("response", lambda each: each.request.method == "POST") as signing_in:
             page = await visit.sign_in()
@@ -148,7 +148,7 @@ async def test_nothing_that_the_browser_keeps_can_be_carried_away() -> None:
 
 
 async def test_a_page_that_came_without_tls_from_elsewhere_signs_as_well(tmp_path: Path) -> None:
-    """There browsers keep no keys that cannot be read; the gateway is shown signatures all the same."""
+    """Without TLS browsers store no unreadable keys; the gateway still gets signatures."""
     with gateways(1, **CLOSED, server__allowed_hosts='["gateway.example"]') as (gateway,):
         await gateway.start()
         await gateway.says("#code=")
@@ -172,7 +172,7 @@ async def test_a_page_that_came_without_tls_from_elsewhere_signs_as_well(tmp_pat
 
 @pytest.mark.long
 async def test_a_second_sign_in_ends_the_first_and_every_tab_goes_on() -> None:
-    """Session fixation: of a login that was replaced, no copy opens anything."""
+    """Session fixation: a copy of a replaced login is worthless."""
     async with at_home(CLOSED) as (visit, _):
         page = await visit.sign_in()
         await expect(page.get_by_role("textbox", name="Message")).to_be_visible()

@@ -1,4 +1,4 @@
-"""What a browser keeps of the page and for it, and what there is where it keeps nothing."""
+"""What a browser stores for the page, and what works if it stores nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.machine import browser
 from tests.page.browser import ARGUMENTS, at_home, needs_browser, say
 
 pytestmark = needs_browser
-# As in the settings of a browser: no site may keep anything.
+# As in the settings of a browser: no site may store anything.
 BLOCKED = {"profile": {"default_content_setting_values": {"cookies": 2}}}
 
 
@@ -37,7 +37,7 @@ async def test_where_the_browser_keeps_nothing_a_message_is_sent_all_the_same(tm
 
 
 async def _break_off(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer with half a head, of which a browser makes an empty page."""
+    """Answer with half a header, which browsers turn into an empty page."""
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-ty")
     await writer.drain()
     writer.close()

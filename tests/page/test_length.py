@@ -1,4 +1,4 @@
-"""A conversation of ten thousand turns: it opens at once, scrolls without a stutter, and its beginning can be found."""
+"""A conversation of ten thousand turns opens at once, scrolls smoothly, and its beginning can be found."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tests.page.browser import needs_browser, visiting
 pytestmark = needs_browser
 TURNS = 10_000
 OPEN_MAX_S = 1.0
-# What is drawn is what is in sight, and as much again on either side.
+# The viewport is drawn, and one more viewport on each side.
 DRAWN_MAX = 60
-# Three frames of sixty in a second; what takes longer is seen.
+# Three frames at 60 Hz; longer ones are visible.
 FRAME_MAX_MS = 50
-# Other tests have the machine as well, so that the best of some tries counts.
+# Other tests use the machine too, so the best of some tries counts.
 TRIES = 6
 DEEP = 1_001
 
 _NUMBERS = f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {TURNS})"
 _AT = "1700000000000 + i * 60000"
-# Some are a line and some are a page, so that they are of many heights.
+# Some answers are a line and some a page, so that heights differ.
 _ANSWER = """
     '## Answer ' || i || char(10, 10) || replace(printf('%.*c', 1 + i * 7 % 23, '.'), '.', 'The tide rises and falls. ')
     || char(10, 10) || '```python' || char(10) || 'tide = ' || i || char(10) || '```'
@@ -54,7 +54,7 @@ _STATEMENTS = (
         for entry in _ENTRIES
     ),
 )
-# Scrolls as fast as a hand does, and tells how long each frame took, the longest last.
+# Scrolls as fast as a hand, and returns the duration of each frame, sorted.
 SCROLL = """
 async (by) => {
   const scroller = document.querySelector(".scroller");
@@ -72,13 +72,13 @@ async (by) => {
 
 
 async def fill(gateway: Gateway) -> None:
-    """Write the conversation into the store of a gateway that is not started yet."""
+    """Write the conversation into the store of a gateway that has not started."""
     gateway.home.mkdir(parents=True)
     store = await open_store("sqlite", gateway.home)
     try:
         for sql in _STATEMENTS:
             await store.database.write(lambda sql=sql: _run(sql))
-        # A gateway would do it beside its work, at a fifth of the speed.
+        # The gateway would do it in the background, at a fifth of the speed.
         while await store.passages.index(1_000):
             pass
     finally:
@@ -90,7 +90,7 @@ def _run(sql: str) -> Transaction[None]:
 
 
 async def test_ten_thousand_turns() -> None:
-    """Opened within a second, drawn as far as it is seen, scrolled frame by frame; and a search leads to its beginning."""
+    """It opens within a second, draws what is visible, scrolls frame by frame; and a search leads to its beginning."""
     with gateways() as (gateway,):
         await fill(gateway)
         await gateway.start()
@@ -133,7 +133,7 @@ async def _leads_to_its_beginning(page: Page) -> None:
     await page.get_by_role("navigation", name="Search results").get_by_role("link").first.click()
     found = page.get_by_role("heading", name=f"Answer {DEEP}", exact=True)
     await expect(found).to_be_in_viewport()
-    # It stays in its place while what is around it is loaded and measured.
+    # It keeps its position while its neighbours are loaded and measured.
     await page.wait_for_timeout(500)
     await expect(found).to_be_in_viewport()
     assert await page.get_by_role("article").count() < DRAWN_MAX

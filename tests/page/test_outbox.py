@@ -1,4 +1,4 @@
-"""What a person has sent: kept in the browser until the gateway has it, and taken by the gateway once."""
+"""Sent messages: stored in the browser until the gateway has them, and accepted once."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ pytestmark = needs_browser
 
 
 async def _in_a_session(page: Page) -> None:
-    """Begin a conversation, and have the page keep itself."""
+    """Start a conversation, and wait until the page is cached."""
     await say(page, "count to 1")
     await expect(page.get_by_role("button", name="Copy the answer")).to_be_visible()
     await page.evaluate("navigator.serviceWorker.ready")
 
 
 async def test_what_is_sent_while_the_gateway_is_away_is_sent_once_in_its_order() -> None:
-    """Across a reload, a second tab and a restart, and each message says where it is."""
+    """Across a reload, a second tab and a restart; each message shows its status."""
     async with at_home() as (visit, web):
         page = await visit.tab()
         await _in_a_session(page)
@@ -57,7 +57,7 @@ async def test_a_conversation_that_is_begun_while_the_gateway_is_away_is_begun_o
 
 
 async def test_a_message_whose_answer_was_lost_is_unconfirmed_and_one_turn() -> None:
-    """The gateway has it and the browser cannot know: it says so, asks again with the same key, and nothing is doubled."""
+    """The gateway has it and the browser cannot know: it is sent again with the same key, and nothing is doubled."""
     with gateways() as (gateway,):
         await gateway.start()
         async with (

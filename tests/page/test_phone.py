@@ -10,9 +10,9 @@ from tests.page.scene import furnish
 from tests.page.test_access import CONTROL
 
 pytestmark = needs_browser
-# Beyond this a finger hits what it meant (WCAG 2.2, 2.5.8).
+# The minimum size of a touch target (WCAG 2.2, 2.5.8).
 TARGET_MIN_PX = 24
-# A table and a block of code may scroll by themselves; what holds a heading or a turn is more than that.
+# A table and a code block may scroll by themselves; an element with a heading or a turn may not.
 _WIDER = """
 () => {
   const isPart = (each) => !each.querySelector("h1, article");
@@ -26,7 +26,7 @@ _WIDER = """
 
 
 async def _fits(page: Page) -> None:
-    """Nothing is wider than the screen, except what scrolls by itself."""
+    """Nothing is wider than the screen, except content that scrolls by itself."""
     assert await page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
     assert await page.evaluate(_WIDER) == []
 
@@ -48,7 +48,7 @@ async def test_everything_fits_on_a_phone() -> None:
 
 
 async def test_a_finger_is_enough() -> None:
-    """The drawer opens over the page, leads elsewhere and closes; the field sends by its button, and Enter begins a line."""
+    """The drawer opens over the page, navigates and closes; the button sends, and Enter starts a new line."""
     async with a_model(viewport=PHONE, has_touch=True, is_mobile=True) as visit:
         page = await visit.tab()
         field = page.get_by_role("textbox", name="Message")

@@ -1,4 +1,4 @@
-"""Sessions on the page, in a real browser: deleted with a way back, found again, and there while the gateway is away."""
+"""Sessions in a real browser: deleted with undo, found by search, and listed while the gateway is away."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = needs_browser
 
 @contextlib.asynccontextmanager
 async def a_visit(*titles: str) -> AsyncIterator[tuple[Visit, httpx2.AsyncClient]]:
-    """A browser at a gateway that has these sessions, and a client that sees what became of them."""
+    """A browser at a gateway with these sessions, and an HTTP client that sees the real state."""
     with gateways() as (gateway,):
         await gateway.start()
         async with (

@@ -1,4 +1,4 @@
-"""What a browser fetches before it shows anything."""
+"""The size of what a browser fetches before the first paint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.web.page import File, built
 
 PACKED_MAX = 150 * 1024
 _NAMED = re.compile(r'(?:src|href)="(/[^"]+\.(?:js|css))"')
-# Not those with a bracket: they are fetched when somebody goes there.
+# Not dynamic imports, which have a bracket: they are fetched on demand.
 _IMPORTED = re.compile(r'(?:from|import)\s*"\./([^"]+\.js)"')
 
 
@@ -23,7 +23,7 @@ def test_what_is_fetched_before_the_first_paint_is_small() -> None:
 
 
 def needed(files: Mapping[str, File], path: str) -> set[str]:
-    """Return a file and all that it cannot be shown without."""
+    """Return a file and all files that it needs at once."""
     found, waiting = set[str](), [path]
     while waiting:
         if (each := waiting.pop()) not in found:

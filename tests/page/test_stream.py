@@ -1,4 +1,4 @@
-"""An answer that is streaming while something is cut off: each word is on the page exactly once, at every moment."""
+"""An answer that streams through failures: each word is on the page exactly once, at every moment."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from tests.page.words import Reader, answers
 
 pytestmark = needs_browser
 COUNT = 24
-# As much as is said while the line is cut, and more.
+# More than what is streamed while the connection is down.
 LONG_COUNT = 90
 CUT_S = 10
-# How long a page believes in a connection on which it hears nothing, and some more to ask again.
+# How long a page waits on a silent connection, plus the time to reconnect.
 DEAD_S = 60
-# A figure at the edge may grow by a digit; a line that moves what is read is more than this.
+# A number at the edge may grow by a digit; a line that shifts the text is more than this.
 SHIFT_MAX = 0.005
 GOES_ON = {"gateway__resume": "auto"}
 
 
 @contextlib.asynccontextmanager
 async def over_a_line() -> AsyncIterator[tuple[Visit, httpx2.AsyncClient, Line]]:
-    """A browser that has a line to its gateway, and a client that needs none."""
+    """A browser behind a proxy, and a client directly at the gateway."""
     with gateways() as (gateway,):
         await gateway.start()
         async with (
@@ -44,7 +44,7 @@ async def over_a_line() -> AsyncIterator[tuple[Visit, httpx2.AsyncClient, Line]]
 
 @contextlib.asynccontextmanager
 async def reading(visit: Visit, count: int = COUNT) -> AsyncIterator[Reader]:
-    """Have somebody read along who has asked for a slow answer, and who is at its fifth word."""
+    """Start a reader who has asked for a slow answer and has seen its fifth word."""
     reader = Reader(await visit.tab())
     await reader.begin()
     await say(reader.page, f"count to {count}, slowly")
@@ -53,7 +53,7 @@ async def reading(visit: Visit, count: int = COUNT) -> AsyncIterator[Reader]:
 
 
 async def check(reader: Reader, web: httpx2.AsyncClient, count: int = COUNT) -> None:
-    """The answer comes to its end, and was never anything else than its beginning."""
+    """Check that the answer completes, and that every moment showed a prefix of it."""
     await reader.has_read(f"{count}.")
     answer = await answers(web)
     assert answer.split()[-count:] == [*map(str, range(1, count)), f"{count}."]
@@ -83,7 +83,7 @@ async def test_ten_seconds_without_a_network_cost_no_word() -> None:
 
 @pytest.mark.long
 async def test_a_connection_that_died_without_a_word_is_given_up() -> None:
-    """Nobody tells the browser, and a new connection would work: it has to notice by itself that it hears nothing."""
+    """No error is reported and a new connection would work: the browser has to notice the silence itself."""
     async with over_a_line() as (visit, web, cable), reading(visit) as reader:
         cable.cut()
         cable.replace()
@@ -142,7 +142,7 @@ async def test_nothing_jumps_while_an_answer_comes_in() -> None:
         assert sum(each["value"] for each in shifts) < SHIFT_MAX, shifts
 
 
-# What the person has brought about is not counted, as nowhere.
+# Shifts caused by the person do not count, as in every browser metric.
 _OBSERVE_SHIFTS = """
 () => {
   window.shifts = [];

@@ -1,4 +1,4 @@
-"""The style sheets of the page: all names are in one space, so none may be dead or taken twice."""
+"""The style sheets share one namespace, so no class may be unused or defined twice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 SOURCES = Path(__file__).parents[2] / "page" / "src"
-# Put together: from a token of a grammar, a colour of a terminal, a kind of attachment.
+# Composed from a grammar token, a terminal colour, or a kind of attachment.
 COMPOSED = ("hljs-", "ansi-", "attached-")
 
 

@@ -1,4 +1,4 @@
-"""Two tabs of one person, who sees the same in both."""
+"""Two tabs of one person show the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COUNT = 12
 
 
 async def test_two_tabs_agree() -> None:
-    """What streams in one streams in the other; a name, a new conversation and a deletion are there as well."""
+    """What streams in one tab streams in the other; renaming, a new conversation and a deletion appear too."""
     async with at_home() as (visit, web):
         one = await visit.tab()
         await say(one, "count to 1")
@@ -21,7 +21,7 @@ async def test_two_tabs_agree() -> None:
         readers = Reader(one), Reader(other)
         for each in readers:
             await each.begin()
-        # A tab that is behind another is not drawn while it is there.
+        # Browsers do not draw a tab in the background.
         await say(other, f"count to {COUNT}")
         for each in readers:
             await each.page.bring_to_front()

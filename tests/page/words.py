@@ -1,4 +1,4 @@
-"""The words of an answer as they were on the page, at every moment."""
+"""The words of an answer as the page showed them at every moment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from playwright.async_api import Page
 
 from tests.blackbox.gateway import PATIENCE_S, until
 
-# Whatever changes in the document, the answers that are shown then are told, unless they are as they were.
+# Reports the visible answers on every change of the document.
 _WATCH = """
 (() => {
   let told = null;
@@ -26,7 +26,7 @@ _WATCH = """
 
 
 class Reader:
-    """Somebody who reads along.  Each document that was shown has its own list of moments, by when it began."""
+    """A reader.  Each document has its own list of moments, by its start time."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -45,7 +45,7 @@ class Reader:
         await until(lambda: word in self.now.split(), f"{word} is on the page", patience_s)
 
     def check(self, answer: str) -> None:
-        """Hold every moment against the whole answer: what is shown is its beginning, and never gets shorter."""
+        """Compare every moment with the whole answer: it shows a prefix, which never gets shorter."""
         whole = " ".join(answer.split())
         assert self.now == whole
         for moments in self.documents.values():
@@ -58,16 +58,16 @@ class Reader:
 
 
 async def transcript(web: httpx2.AsyncClient) -> list[dict[str, Any]]:
-    """Return what the gateway has of its only session."""
+    """Return the transcript of the gateway's only session."""
     (session,) = (await web.get("/api/sessions")).json()["items"]
     return (await web.get(f"/api/sessions/{session['id']}/messages")).json()["items"]
 
 
 async def answers(web: httpx2.AsyncClient) -> str:
-    """Return all that was answered in the only session."""
+    """Return all answers of the only session."""
     return " ".join(item["text"] for item in await transcript(web) if item["role"] == "assistant")
 
 
 async def messages(web: httpx2.AsyncClient) -> list[str]:
-    """Return all that was asked in the only session."""
+    """Return all messages of the only session."""
     return [item["text"] for item in await transcript(web) if item["role"] == "user"]

@@ -53,14 +53,14 @@ type Appended = JournalEntry[] | null;
 
 /** Return the view with more entries.  Turns that they do not touch stay the same objects. */
 export function fold(view: View, entries: readonly JournalEntry[]): View {
-  const turnFolds = new Changes(view.turnFolds);
-  const fresh = addEntries(turnFolds, entries);
+  const folds = new Changes(view.turnFolds);
+  const fresh = addEntries(folds, entries);
   if (fresh.size === 0) return view;
-  for (const [id, appended] of fresh) refold(turnFolds, id, appended);
-  const hosts = [...fresh.keys()].flatMap((id) => joinedTurnOf(turnFolds, id) ?? []);
-  for (const id of new Set(hosts)) refold(turnFolds, id, null);
+  for (const [id, appended] of fresh) refold(folds, id, appended);
+  const hosts = [...fresh.keys()].flatMap((id) => joinedTurnOf(folds, id) ?? []);
+  for (const id of new Set(hosts)) refold(folds, id, null);
   const seq = entries.reduce((highest, each) => Math.max(highest, each.seq), view.seq);
-  return { seq, turns: placedTurns(view.turns, turnFolds.made), turnFolds: view.turnFolds.with(turnFolds.made) };
+  return { seq, turns: placedTurns(view.turns, folds.made), turnFolds: view.turnFolds.with(folds.made) };
 }
 
 /** The folds of turns, with uncommitted changes. */
@@ -73,44 +73,44 @@ class Changes {
     return this.made.get(id) ?? this.before.get(id);
   }
 
-  set(id: string, turnFolds: TurnFold): void {
-    this.made.set(id, turnFolds);
+  set(id: string, turnFold: TurnFold): void {
+    this.made.set(id, turnFold);
   }
 }
 
 /** Add entries to the logs of their turns, and return the new ones by turn. */
-function addEntries(turnFolds: Changes, entries: readonly JournalEntry[]): Map<string, Appended> {
+function addEntries(folds: Changes, entries: readonly JournalEntry[]): Map<string, Appended> {
   const fresh = new Map<string, Appended>();
   for (const entry of entries) {
     const id = entry.turn_id;
-    const before = turnFolds.get(id);
+    const before = folds.get(id);
     const log = before ? insertEntry(before.log, entry) : newLog(entry);
     if (log === before?.log) continue;
     const appended = fresh.has(id) ? fresh.get(id)! : [];
     const next = !before || isAfterLog(before.log, entry);
     fresh.set(id, next && appended ? appended : null);
     if (next) appended?.push(entry);
-    turnFolds.set(id, { log, state: before?.state ?? null });
+    folds.set(id, { log, state: before?.state ?? null });
   }
   return fresh;
 }
 
-function refold(turnFolds: Changes, id: string, appended: Appended): void {
-  const before = turnFolds.get(id);
+function refold(folds: Changes, id: string, appended: Appended): void {
+  const before = folds.get(id);
   if (!before) return;
-  const picturesOf = (joined: string) => pictures(turnFolds, joined, id);
+  const picturesOf = (joined: string) => pictures(folds, joined, id);
   const extended = appended && before.state ? extendFold(before.state, appended, picturesOf) : null;
-  turnFolds.set(id, { ...before, state: extended ?? foldTurn(id, entriesOf(before.log), picturesOf) });
+  folds.set(id, { ...before, state: extended ?? foldTurn(id, entriesOf(before.log), picturesOf) });
 }
 
 /** Return the turn that shows the pictures of another, because that one's message joined it. */
-function joinedTurnOf(turnFolds: Changes, id: string): string | undefined {
-  const host = turnFolds.get(id)?.state?.status.joined ?? undefined;
-  return host && pictures(turnFolds, id, host).length > 0 ? host : undefined;
+function joinedTurnOf(folds: Changes, id: string): string | undefined {
+  const host = folds.get(id)?.state?.status.joined ?? undefined;
+  return host && pictures(folds, id, host).length > 0 ? host : undefined;
 }
 
-function pictures(turnFolds: Changes, id: string, host: string): EntryPicture[] {
-  const state = turnFolds.get(id)?.state;
+function pictures(folds: Changes, id: string, host: string): EntryPicture[] {
+  const state = folds.get(id)?.state;
   if (state?.status.joined !== host) return [];
   return state.turn.items.flatMap((each) => (each.role === "user" && each.joinedFrom === null ? each.images : []));
 }

@@ -54,8 +54,8 @@ export function dropSession(id: string): void {
 
 /** Load the sessions and keep them up to date. */
 export function startSessions(): void {
-  const watch = new SharedStream();
-  watch.start();
+  const stream = new SharedStream();
+  stream.start();
   refresh();
 }
 
@@ -63,7 +63,7 @@ export function startSessions(): void {
 class SharedStream {
   readonly #channel = new BroadcastChannel(LOCK);
   /** The state of the connection, if this tab listens. */
-  #link: ConnectionState | null = null;
+  #connection: ConnectionState | null = null;
 
   start(): void {
     this.#channel.onmessage = ({ data }: MessageEvent<TabMessage>) => {
@@ -81,32 +81,32 @@ class SharedStream {
   }
 
   #answer(): void {
-    if (!this.#link) return;
-    this.#channel.postMessage({ kind: "link", link: this.#link } satisfies TabMessage);
-    if (this.#link !== "live") retryNow();
+    if (!this.#connection) return;
+    this.#channel.postMessage({ kind: "link", link: this.#connection } satisfies TabMessage);
+    if (this.#connection !== "live") retryNow();
   }
 
   #listen(): void {
     followStream("/api/events", null, {
       onEvent: ({ event, data }) => this.#tell({ kind: "event", event, data }),
       onConnection: (link) => {
-        this.#link = link;
+        this.#connection = link;
         this.#tell({ kind: "link", link });
       },
     });
   }
 
-  #tell(news: TabMessage): void {
-    receive(news);
-    if (navigator.locks) this.#channel.postMessage(news);
+  #tell(message: TabMessage): void {
+    receive(message);
+    if (navigator.locks) this.#channel.postMessage(message);
   }
 }
 
-function receive(news: TabMessage): void {
-  if (news.kind === "event") applyEvent(news.event, news.data);
-  if (news.kind !== "link") return;
-  const isNew = news.link === "live" && connection.peek() !== "live";
-  setConnection(news.link);
+function receive(message: TabMessage): void {
+  if (message.kind === "event") applyEvent(message.event, message.data);
+  if (message.kind !== "link") return;
+  const isNew = message.link === "live" && connection.peek() !== "live";
+  setConnection(message.link);
   // Events are not replayed; the list has what was missed.
   if (isNew) refresh();
 }
