@@ -1,4 +1,4 @@
-/** Asking the gateway: every request of the page but the event streams goes through here. */
+/** Requests to the gateway: everything except the event streams goes through here. */
 
 import { setClock } from "./clock.ts";
 import { signedFetch } from "./signing.ts";

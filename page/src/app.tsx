@@ -1,4 +1,4 @@
-/** The whole page: the house, and the door in front of it. */
+/** The whole page: the frame, or the sign-in page in front of it. */
 
 import { Frame } from "./frame/frame.tsx";
 import { Palette } from "./palette/palette.tsx";

@@ -1,4 +1,4 @@
-/** Whether the page has its gateway. */
+/** The connection to the gateway, and the gateway's last status. */
 
 import { computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 import { get } from "./api.ts";

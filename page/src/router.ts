@@ -1,4 +1,4 @@
-/** Where the page is: the part of its address behind the #, so that a link, a reload and the back button work. */
+/** The route: the fragment of the address, so that links, reloads and the back button work. */
 
 import { computed, signal } from "@preact/signals";
 

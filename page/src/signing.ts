@@ -1,7 +1,8 @@
-/** Signing: every request of a signed-in page carries a signature that is good once, and never the key behind it.
+/**
+ * Signed requests: every request of a signed-in page carries a signature that is valid once, and never the key behind it.
  *
- * Whoever listens on the gateway's port while it is away is shown signatures only, and the gateway has another nonce when it
- * is back.  The browser keeps the key so that not even this page can read it.
+ * A program that takes the gateway's port while it is down receives only signatures, and the gateway has another nonce when
+ * it is back.  The browser stores the key so that not even this page can read it.
  */
 
 import { localStore } from "./browser.ts";

@@ -1,4 +1,4 @@
-/** Light or dark: as the system has it, or as somebody chose. */
+/** The theme: light or dark, as the system has it or as chosen in this browser. */
 
 import { effect, type ReadonlySignal, signal } from "@preact/signals";
 import { localStore } from "./browser.ts";

@@ -1,4 +1,4 @@
-/** Line drawings on a grid of 24, all of one weight. */
+/** Line icons on a grid of 24. */
 
 const DRAWN = {
   archive: "M4 8h16M5 8v11h14V8M3.500 4.500h17V8h-17zM10 12h4",

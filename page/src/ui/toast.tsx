@@ -1,4 +1,4 @@
-/** Short news at the edge of the page: what was done, often with a way back. */
+/** Toasts: short messages at the edge of the page, often with an undo. */
 
 import { signal } from "@preact/signals";
 import { errorText } from "../api.ts";
