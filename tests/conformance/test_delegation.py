@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.delegation import DelegatedTask, errand, homecoming
+from holdfast.core.delegation import DelegatedTask, child_message, result_message
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.turns import Cause, Turn, TurnEvent, TurnState
 from holdfast.ids import new_session_id, new_turn_id
@@ -21,7 +21,7 @@ async def sent(scene: Scene, parent: Turn, number: int = 1, *, later: bool = Tru
     """Let a running turn hand a task on."""
     session = await scene.store.sessions.get(parent.session_id)
     return await accept(
-        scene, errand(DelegatedTask(goal=f"goal {number}"), session, parent, f"{parent.id}:call", number, later=later)
+        scene, child_message(DelegatedTask(goal=f"goal {number}"), session, parent, f"{parent.id}:call", number, later=later)
     )
 
 
@@ -41,7 +41,7 @@ async def bring_home(scene: Scene, child: Receipt, parent: Turn) -> Receipt:
     turn = await scene.store.turns.get(child.turn_id)
     session = await scene.store.sessions.get(parent.session_id)
     entries = await scene.store.journal.read_turn(turn.id)
-    return await accept(scene, homecoming(turn, entries, await scene.store.turns.asked(turn.id), session, parent))
+    return await accept(scene, result_message(turn, entries, await scene.store.turns.asked(turn.id), session, parent))
 
 
 async def test_a_repeated_call_finds_its_children(scene: Scene) -> None:
@@ -90,7 +90,7 @@ async def test_nothing_is_owed_for_what_was_waited_for_or_was_no_task(scene: Sce
     await ended(scene, await sent(scene, parent, later=False))
     # Whoever names a conversation like a task does not make it one.
     session = await scene.store.sessions.get(parent.session_id)
-    forged = replace(errand(DelegatedTask(goal="x"), session, parent, "forged", 1, later=True), channel="chat")
+    forged = replace(child_message(DelegatedTask(goal="x"), session, parent, "forged", 1, later=True), channel="chat")
     await ended(scene, await accept(scene, forged))
     assert await owed(scene) == []
 

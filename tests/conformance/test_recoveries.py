@@ -14,7 +14,7 @@ from holdfast.core.recovery import PendingRecovery, Sight
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Cause, Mode, Policy, Resume, Turn, TurnState
-from holdfast.engine.salvage import Salvage
+from holdfast.engine.late_entries import LateEntries
 from holdfast.engine.spool import Spool
 from holdfast.engine.tuning import Tuning
 from holdfast.errors import Stale
@@ -183,7 +183,7 @@ async def test_a_node_ends_no_search_for_itself(scene: Scene, tmp_path: Path) ->
     turn = await lost(scene, spool.home_id)
     (pending,) = await searches(scene, turn)
     for node_id, left in ((pending.node_id, [pending]), (new_node_id(scene.now), [])):
-        await Salvage(node_id, scene.store, spool, asyncio.Event(), Tuning(), SystemClock()).hand_in()
+        await LateEntries(node_id, scene.store, spool, asyncio.Event(), Tuning(), SystemClock()).hand_in()
         assert await searches(scene, turn) == left
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from holdfast.app.gateway import serve
 from holdfast.config import Config, GatewayConfig, ServerConfig
-from holdfast.daemon.succession import inherit
+from holdfast.daemon.handover import inherit
 from holdfast.daemon.watchdog import Watchdog
 from holdfast.desk.views import Drain, SignInLink, Status, Stop
 

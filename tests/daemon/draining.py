@@ -1,4 +1,4 @@
-"""A process that stops, loses its sentry while its turns have time left, and is held then; run by the watchdog's test."""
+"""A process that stops, loses its watchdog process while its turns have time left, and is held then."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from holdfast.daemon.watchdog import Watchdog
 HELD_S = 30
 
 
-def sentry() -> str:
+def watchdog() -> str:
     return Path(f"/proc/self/task/{os.getpid()}/children").read_text().strip()
 
 
 async def replaced(first: str) -> None:
-    while sentry() in ("", first):  # noqa: ASYNC110 - Nothing says when the kernel has started a process.
+    while watchdog() in ("", first):  # noqa: ASYNC110 - Nothing says when the kernel has started a process.
         await asyncio.sleep(0.1)
 
 
@@ -29,7 +29,7 @@ async def main() -> None:
         watchdog.stopping(1)
         # Long enough for it to have read that.
         await asyncio.sleep(1)
-        first = sentry()
+        first = watchdog()
         os.kill(int(first), signal.SIGKILL)
         await replaced(first)
         await asyncio.sleep(0.5)

@@ -12,8 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from holdfast.daemon.life import watched
-from holdfast.daemon.notice import Notice
+from holdfast.daemon.process import watched
+from holdfast.daemon.service_manager import ServiceManager
 from holdfast.daemon.watchdog import Watchdog
 
 MORE_THAN_A_PIPE_HOLDS = "x" * 1_000_000
@@ -28,7 +28,7 @@ async def main(marks: Path, stall: str) -> None:
     lives = len(marks.read_text().splitlines()) + 1 if marks.exists() else 1
     with marks.open("a") as file:
         file.write(f"{os.getpid()}\n")
-    async with watched(Watchdog(0.4, 30), Notice({})):
+    async with watched(Watchdog(0.4, 30), ServiceManager({})):
         await asyncio.sleep(0.6)
         if lives == 1:
             STALLS[stall]()

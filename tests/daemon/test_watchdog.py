@@ -16,7 +16,7 @@ import httpx2
 import psutil
 import pytest
 
-from holdfast.daemon import sentry
+from holdfast.daemon import watchdog_process
 from holdfast.daemon.watchdog import Watchdog
 
 SCRIPT = Path(__file__).with_name("stalling.py")
@@ -103,7 +103,7 @@ def test_a_gateway_whose_interpreter_is_held_is_killed_and_its_stack_shown(tmp_p
 
 @pytest.mark.parametrize("how", ["hold", pytest.param("search", marks=pytest.mark.long)])
 def test_a_signal_ends_a_gateway_in_time_while_its_loop_is_held(tmp_path: Path, how: str) -> None:
-    """S7: the loop cannot hear the signal, so the sentry does, and kills the gateway when its time is up."""
+    """S7: the loop cannot hear the signal, so the watchdog process does, and kills the gateway when its time is up."""
     with blockable(tmp_path / "home", how, stall_s=600) as process:
         process.stdout.readline()
         process.send_signal(signal.SIGUSR1)
@@ -111,13 +111,13 @@ def test_a_signal_ends_a_gateway_in_time_while_its_loop_is_held(tmp_path: Path, 
         began = time.monotonic()
         said = process.communicate(timeout=60)[1]
     assert process.returncode == -signal.SIGKILL
-    assert sentry.MARGIN_S <= time.monotonic() - began < sentry.MARGIN_S + 15
+    assert watchdog_process.MARGIN_S <= time.monotonic() - began < watchdog_process.MARGIN_S + 15
     assert "has not stopped in time" in said
     assert "blockable.py" in said
 
 
 def test_a_gateway_that_was_suspended_is_left_alone(tmp_path: Path) -> None:
-    """Ctrl-Z stops the gateway, not the sentry, and is no stall."""
+    """Ctrl-Z stops the gateway, not the watchdog process, and is no stall."""
     with blockable(tmp_path / "home", "sleep", stall_s=1.5) as process:
         with httpx2.Client(base_url=process.stdout.readline().strip(), timeout=30) as web:
             before = web.get("/health").json()
@@ -129,22 +129,22 @@ def test_a_gateway_that_was_suspended_is_left_alone(tmp_path: Path) -> None:
         assert "has not moved" not in process.communicate(timeout=30)[1]
 
 
-def test_a_sentry_ends_with_its_gateway(tmp_path: Path) -> None:
+def test_a_watchdog_process_ends_with_its_gateway(tmp_path: Path) -> None:
     with blockable(tmp_path / "home", "sleep", stall_s=60) as process:
         process.stdout.readline()
-        found = sentry_of(process.pid)
+        found = watchdog_process_of(process.pid)
         process.kill()
         found.wait(30)
 
 
-def test_a_sentry_that_is_killed_is_replaced_and_a_held_loop_is_still_found(tmp_path: Path) -> None:
-    """S6: the sentry is an ordinary process, and whatever ends it must not leave the gateway unwatched."""
+def test_a_watchdog_process_that_is_killed_is_replaced_and_a_held_loop_is_still_found(tmp_path: Path) -> None:
+    """S6: the watchdog process is an ordinary process, and whatever ends it must not leave the gateway unwatched."""
     with blockable(tmp_path / "home", "sleep", stall_s=1) as process:
         url = process.stdout.readline()
-        first = sentry_of(process.pid)
+        first = watchdog_process_of(process.pid)
         first.kill()
         first.wait(30)
-        assert sentry_of(process.pid).pid != first.pid
+        assert watchdog_process_of(process.pid).pid != first.pid
         process.send_signal(signal.SIGUSR1)
         # The same process has begun anew.
         assert process.stdout.readline() == url
@@ -154,11 +154,11 @@ def test_a_sentry_that_is_killed_is_replaced_and_a_held_loop_is_still_found(tmp_
     assert "has not moved for 1 s" in said
 
 
-async def test_a_sentry_that_is_killed_again_and_again_is_not_started_again_and_again() -> None:
+async def test_a_watchdog_process_that_is_killed_again_and_again_is_not_started_again_and_again() -> None:
     watchdog = Watchdog(0.2, 1)
     async with watchdog.watching(lambda: None):
         for _ in range(2):
-            last = await asyncio.to_thread(sentry_of, os.getpid())
+            last = await asyncio.to_thread(watchdog_process_of, os.getpid())
             last.kill()
             await asyncio.to_thread(last.wait, 30)
         await asyncio.sleep(0.2)
@@ -167,7 +167,7 @@ async def test_a_sentry_that_is_killed_again_and_again_is_not_started_again_and_
 
 
 @pytest.mark.long
-def test_a_sentry_that_is_started_during_a_drain_knows_its_end() -> None:
+def test_a_watchdog_process_that_is_started_during_a_drain_knows_its_end() -> None:
     """S7: the one before was told that the gateway stops, and took it to its grave."""
     done = subprocess.run([sys.executable, SCRIPT.with_name("draining.py")], capture_output=True, text=True, timeout=60)
     assert done.returncode == -signal.SIGKILL
@@ -175,21 +175,21 @@ def test_a_sentry_that_is_started_during_a_drain_knows_its_end() -> None:
 
 
 def sentries_of(gateway: int) -> list[psutil.Process]:
-    return [each for each in psutil.Process(gateway).children() if is_sentry(each)]
+    return [each for each in psutil.Process(gateway).children() if is_watchdog_process(each)]
 
 
-def is_sentry(process: psutil.Process) -> bool:
+def is_watchdog_process(process: psutil.Process) -> bool:
     try:
-        return process.status() != psutil.STATUS_ZOMBIE and "sentry.py" in " ".join(process.cmdline())
+        return process.status() != psutil.STATUS_ZOMBIE and "watchdog_process.py" in " ".join(process.cmdline())
     except psutil.NoSuchProcess:
         return False
 
 
-def sentry_of(gateway: int) -> psutil.Process:
-    """Return the sentry of a gateway, waiting for one that has yet to start."""
+def watchdog_process_of(gateway: int) -> psutil.Process:
+    """Return the watchdog process of a gateway, waiting for one that has yet to start."""
     until = time.monotonic() + 30
     while not (found := sentries_of(gateway)):
-        assert time.monotonic() < until, "the gateway has no sentry"
+        assert time.monotonic() < until, "the gateway has no watchdog process"
         time.sleep(0.02)
     return found[0]
 

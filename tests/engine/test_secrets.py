@@ -17,8 +17,8 @@ from holdfast.core.intake import Prior, Speaker
 from holdfast.core.questions import Question
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.turns import TurnState
-from holdfast.engine.discretion import discreet
 from holdfast.engine.engine import Engine
+from holdfast.engine.log_redaction import redacted_logs
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import CallId
 from holdfast.ports import Assignment, Stage
@@ -176,7 +176,7 @@ async def test_a_planted_secret_is_in_no_row_no_file_no_log_no_chat_and_no_memor
     """K1: streamed in pieces, in tools, errors, questions, messages and whatever the world answers."""
     caplog.set_level(logging.DEBUG)
     redaction = Redaction(SECRETS)
-    with discreet(redaction):
+    with redacted_logs(redaction):
         async with opened(open_it) as store:
             carrier, provider = await leak_everywhere(store, redaction)
             assert await leaking_columns(store.database) == set()
@@ -249,7 +249,7 @@ async def test_the_gateway_masks_the_password_of_its_store_in_rows_and_logs(
 
 def test_a_discreet_log_is_the_same_log_but_for_its_secrets(caplog: pytest.LogCaptureFixture) -> None:
     """K1: percent signs, arguments and tracebacks survive; afterwards everything is as it was."""
-    with discreet(Redaction([SECRETS[0]])):
+    with redacted_logs(Redaction([SECRETS[0]])):
         log.warning("%d%% of %s", 50, SECRETS[0])
         log.warning("100% plain")
         log.error("it failed", exc_info=raised(SECRETS[0]))

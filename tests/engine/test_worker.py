@@ -17,7 +17,7 @@ from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.sessions import SessionState
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Mode, TurnState
-from holdfast.engine.tempo import PAUSE_BEATS
+from holdfast.engine.batching import PAUSE_BATCHES
 from holdfast.engine.tuning import Tuning
 from holdfast.errors import StoreDown
 from holdfast.ids import CallId, SessionId, TurnId, new_session_id, new_turn_id
@@ -87,7 +87,7 @@ async def test_the_first_words_are_written_at_once_and_later_ones_together(open_
         assert await texts(store, receipt) == ["one "]
         await clock.advance(20)
         await told("one ", "two three ")
-        await clock.advance(PAUSE_BEATS * 20)
+        await clock.advance(PAUSE_BATCHES * 20)
         agent.words.put_nowait("four ")
         await told("one ", "two three ", "four ")
         assert clock.naps.count(20) == 1, "after a pause nobody waits"

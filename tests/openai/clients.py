@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.config import ModelConfig
-from holdfast.daemon.succession import Estate
+from holdfast.daemon.handover import Handover
 from openai import AsyncOpenAI
 from tests.models.servers import ModelServer
 from tests.web.house import PATIENCE_S, House, open_house
@@ -30,7 +30,7 @@ async def demonstrated(home: Path, **wishes: Any) -> AsyncIterator[tuple[House, 
 
 @contextlib.asynccontextmanager
 async def modelled(
-    home: Path, script: str = "echo", server: ModelServer | None = None, inherited: Estate | None = None
+    home: Path, script: str = "echo", server: ModelServer | None = None, inherited: Handover | None = None
 ) -> AsyncIterator[tuple[House, AsyncOpenAI, ModelServer]]:
     """A gateway with a scripted model server behind it."""
     async with contextlib.AsyncExitStack() as stack:

@@ -22,7 +22,7 @@ from holdfast.core.questions import About, Question
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session, Source
 from holdfast.core.turns import Cause, Mode, Turn, TurnState
-from holdfast.engine.homecoming import Homecoming
+from holdfast.engine.child_results import ChildResults
 from holdfast.engine.inbox import Inbox
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ports import Assignment, Stage
@@ -265,7 +265,7 @@ async def test_an_end_that_was_not_told_before_a_crash_is_told_after_it_and_once
         async with running_engine(store, helpers) as engine:
             turn = await answered(engine, store, "go")
             await until(lambda: len(helpers.work) == 2)
-        # A node whose own homecoming never gets a word in lets the children end.
+        # A node that brings no results home by itself lets the children end.
         deaf = Altered(store, turns=Altered(store.turns, unreported=_nothing))
         async with running_engine(deaf, helpers.let_go()):
             for child, _ in await children(store, turn):
@@ -274,7 +274,7 @@ async def test_an_end_that_was_not_told_before_a_crash_is_told_after_it_and_once
         accept = LosingAnswer(inbox(store).accept) if cut else inbox(store).accept
         for _ in range(3):
             with contextlib.suppress(Unavailable):
-                await Homecoming(store, accept, FAST, SystemClock()).bring_home()
+                await ChildResults(store, accept, FAST, SystemClock()).report()
         assert len(await came_home(store, turn, 2) or []) == 2
         assert await store.turns.unreported(0, 10) == []
 
@@ -292,8 +292,8 @@ async def test_two_nodes_bring_one_end_home_once(open_it: Open) -> None:
             turn = await answered(engine, store, "go")
             for child, _ in await children(store, turn):
                 await settled_turn(store, child)
-        nodes = [Homecoming(store, inbox(store).accept, FAST, SystemClock()) for _ in range(4)]
-        await asyncio.gather(*(each.bring_home() for each in nodes))
+        nodes = [ChildResults(store, inbox(store).accept, FAST, SystemClock()) for _ in range(4)]
+        await asyncio.gather(*(each.report() for each in nodes))
         assert len(await store.turns.list(turn.session_id)) == 3
 
 

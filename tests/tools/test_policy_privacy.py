@@ -22,7 +22,7 @@ from holdfast.agent.tools.web_search import SearchResult, web_search_tool
 from holdfast.clock import SystemClock
 from holdfast.config import DelegateConfig
 from holdfast.core import delegation
-from holdfast.core.delegation import DelegatedTask, errand
+from holdfast.core.delegation import DelegatedTask, child_message
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.redaction import Redaction
 from holdfast.core.turns import Mode, TurnState
@@ -281,7 +281,7 @@ async def test_a_helper_cannot_send_out_what_its_sender_has_read(open_it: Open, 
 def test_a_helper_knows_that_its_task_may_tell_private_things() -> None:
     here = call_context()
     for private in (False, True):
-        sent = errand(DelegatedTask(goal="look"), here.session, here.turn, here.key, 1, later=False, private=private)
+        sent = child_message(DelegatedTask(goal="look"), here.session, here.turn, here.key, 1, later=False, private=private)
         child = call_context({"key": sent.conversation, "channel": sent.channel}).session
         assert delegation.is_private(child) is private
         assert delegation.depth(child) == 1

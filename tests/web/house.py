@@ -16,8 +16,8 @@ import httpx2
 from holdfast.app.gateway import serve
 from holdfast.client.remote import RemoteDesk, connected
 from holdfast.config import Config, GatewayConfig, ServerConfig, ToolsConfig
-from holdfast.daemon.life import Farewell
-from holdfast.daemon.succession import Estate
+from holdfast.daemon.handover import Handover
+from holdfast.daemon.process import GatewayExit
 from holdfast.desk.views import Drain, SignInLink, Status, Stop
 from tests.engine.world import until
 
@@ -26,7 +26,7 @@ SETTLED = {"completed", "failed", "cancelled", "interrupted"}
 
 
 class Log:
-    """A witness that remembers."""
+    """An observer that remembers."""
 
     def __init__(self) -> None:
         self.status: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
@@ -49,7 +49,7 @@ class Log:
 class House:
     """A running gateway, and what a client can do with it."""
 
-    def __init__(self, home: Path, log: Log, gateway: asyncio.Task[Farewell], status: Status) -> None:
+    def __init__(self, home: Path, log: Log, gateway: asyncio.Task[GatewayExit], status: Status) -> None:
         self.home = home
         self.log = log
         self.gateway = gateway
@@ -59,9 +59,9 @@ class House:
 
     async def stop(self, **wish: Any) -> Stop:
         await self.desk.stop(Stop(**wish))
-        farewell = await asyncio.wait_for(asyncio.shield(self.gateway), PATIENCE_S)
-        _give_up(farewell.estate)
-        return farewell.stop
+        ended = await asyncio.wait_for(asyncio.shield(self.gateway), PATIENCE_S)
+        _give_up(ended.handover)
+        return ended.stop
 
     async def get(self, path: str, **params: Any) -> Any:
         answer = await self.web.get(path, params=params)
@@ -131,7 +131,7 @@ async def open_house(
     guests: Literal["refuse", "own"] = "refuse",
     drain_timeout: float = 5,
     store: str = "sqlite",
-    inherited: Estate | None = None,
+    inherited: Handover | None = None,
     **more: Any,
 ) -> AsyncIterator[House]:
     """Run a gateway for as long as the context lasts; `more` are further parts of its configuration."""
@@ -163,9 +163,9 @@ async def open_house(
                 await asyncio.wait_for(gateway, PATIENCE_S)
 
 
-def _give_up(estate: Estate) -> None:
+def _give_up(handover: Handover) -> None:
     """Close what a gateway left to a next process, where none follows."""
-    for listener in filter(None, (estate.listener, estate.unix)):
+    for listener in filter(None, (handover.listener, handover.unix)):
         listener.close()
-    if estate.lock is not None:
-        os.close(estate.lock)
+    if handover.lock is not None:
+        os.close(handover.lock)

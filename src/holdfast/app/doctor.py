@@ -32,7 +32,6 @@ from holdfast.core.segments import BUILTIN, debt
 from holdfast.core.timekeeping import EARLIEST_MS, lead, span
 from holdfast.desk.doctor import Finding, Level, Report
 from holdfast.desk.views import Status
-from holdfast.errands import errand
 from holdfast.errors import (
     ConfigInvalid,
     Damaged,
@@ -44,6 +43,7 @@ from holdfast.errors import (
     StoreRefused,
     Unavailable,
 )
+from holdfast.foreign_call import foreign_call
 from holdfast.memory.bindings import Bindings
 from holdfast.memory.builtin.plain import PlainExtractor
 from holdfast.operations.segments import in_words
@@ -383,7 +383,7 @@ async def _provider(current: MemoryProvider) -> Finding:
 async def _health(provider: MemoryProvider) -> tuple[str, str]:
     """Return what a provider says of itself, and what is wrong with it."""
     try:
-        return await errand(provider.check(), PROVIDER_TIMEOUT_S, f"check {provider.owner}"), ""
+        return await foreign_call(provider.check(), PROVIDER_TIMEOUT_S, f"check {provider.owner}"), ""
     except TimeoutError:
         return "", f"did not answer within {PROVIDER_TIMEOUT_S} s"
     except Exception as error:  # The edge to a provider, which may be a plugin.

@@ -19,9 +19,9 @@ from holdfast.channels.openai.models import offered
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Config, ServerConfig, config_file, keep_apart, shown
 from holdfast.core.keys import API
-from holdfast.daemon.life import Farewell, Witness, live, signals, watched
-from holdfast.daemon.notice import Notice
-from holdfast.daemon.succession import Estate
+from holdfast.daemon.handover import Handover
+from holdfast.daemon.process import GatewayExit, Observer, run_until_stopped, signals, watched
+from holdfast.daemon.service_manager import ServiceManager
 from holdfast.daemon.watchdog import Watchdog
 from holdfast.desk.address import SOCKET
 from holdfast.desk.doctor import Report, SharedReports
@@ -55,14 +55,14 @@ PAUSE_MAX_S = 10
 async def serve(
     config: Config,
     home: Path,
-    witness: Witness,
-    inherited: Estate | None = None,
+    observer: Observer,
+    inherited: Handover | None = None,
     origin: Origin | None = None,
     watchdog: Watchdog | None = None,
-) -> Farewell:
+) -> GatewayExit:
     """Run the gateway until it is asked to stop; return how it ended."""
     make_room()
-    inherited = inherited or Estate()
+    inherited = inherited or Handover()
     with contextlib.ExitStack() as stack:
         ownership = stack.enter_context(owned(home, inherited.lock))
         # Opened before everything else, so that a client that connects during the start waits instead of being refused.
@@ -70,7 +70,7 @@ async def serve(
             config=config,
             home=home,
             origin=origin or Origin(file=config_file(home)),
-            witness=witness,
+            observer=observer,
             watchdog=watchdog,
             ownership=ownership,
             tcp=stack.enter_context(tcp_socket(config.server.host, config.server.port, inherited.listener)),
@@ -78,7 +78,7 @@ async def serve(
             replaces=inherited.lock is not None,
         )
         stop = await gateway.run()
-        return Farewell(stop=stop, estate=gateway.estate() if stop.restart else Estate())
+        return GatewayExit(stop=stop, handover=gateway.hand_over() if stop.restart else Handover())
 
 
 def listening(config: Config, listener: socket.socket) -> Config:
@@ -93,7 +93,7 @@ class _Gateway:
     config: Config
     home: Path
     origin: Origin
-    witness: Witness
+    observer: Observer
     watchdog: Watchdog | None
     ownership: Ownership
     tcp: socket.socket
@@ -101,28 +101,30 @@ class _Gateway:
     # Whether it takes the place of an earlier process.
     replaces: bool
 
-    def estate(self) -> Estate:
-        """Return what the next process inherits."""
-        return Estate(listener=self.tcp.dup(), unix=self.unix.dup(), lock=self.ownership.hand_over())
+    def hand_over(self) -> Handover:
+        """Return what the next process gets."""
+        return Handover(listener=self.tcp.dup(), unix=self.unix.dup(), lock=self.ownership.hand_over())
 
     async def run(self) -> Stop:
         """Serve until asked to stop; return the last request to stop."""
-        notice = Notice()
+        service_manager = ServiceManager()
         life = Lifecycle(SystemClock(), home=str(self.home), store=shown(self.config.store.url), url=_url(self.tcp))
         try:
             async with contextlib.AsyncExitStack() as stack:
-                started = await self._started(stack, notice)
+                started = await self._started(stack, service_manager)
                 # Not before: until here a signal ends the process at once, which loses nothing even if the start hangs.
                 heard = stack.enter_context(signals(life))
                 if self.watchdog:
                     stack.enter_context(self.watchdog.hearing(heard))
-                await stack.enter_async_context(watched(self.watchdog, notice, self.estate))
+                await stack.enter_async_context(watched(self.watchdog, service_manager, self.hand_over))
                 desk = started.desk(life)
                 desk = replace(desk, care=await stack.enter_async_context(self._upkeep(desk, started)))
                 key = await self._open_to_clients(stack, desk, started)
                 # Open streams end before the server does, for whatever reason this ends.
                 stack.callback(life.closing.set)
-                await live(desk, self.config.gateway.drain_timeout, self.witness, notice, key, self.watchdog)
+                await run_until_stopped(
+                    desk, self.config.gateway.drain_timeout, self.observer, service_manager, key, self.watchdog
+                )
         except NodeLost as error:
             # After a machine has slept, other nodes have its turns; nothing else is lost.
             log.warning("%s; %s", error, "stopping, as it was asked to" if life.is_asked else "beginning anew")
@@ -131,7 +133,7 @@ class _Gateway:
         # A request that arrives while the last connections close counts too.
         return life.wish
 
-    async def _started(self, stack: contextlib.AsyncExitStack, notice: Notice) -> Node:
+    async def _started(self, stack: contextlib.AsyncExitStack, service_manager: ServiceManager) -> Node:
         """Start a node.  A gateway that replaces an earlier one waits for the store instead of giving up."""
         config, pause_s = listening(self.config, self.tcp), PAUSE_FIRST_S
         while True:
@@ -142,8 +144,8 @@ class _Gateway:
                     raise
                 if pause_s == PAUSE_FIRST_S:
                     log.warning("cannot begin anew yet: %s; waiting for it", error)
-                    notice.status(f"waiting for the store: {error}")
-            notice.alive()
+                    service_manager.status(f"waiting for the store: {error}")
+            service_manager.alive()
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, PAUSE_MAX_S)
 

@@ -18,9 +18,9 @@ from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
 from holdfast.desk.port import Desk
 from holdfast.desk.reading import StoreReading
-from holdfast.engine.discretion import discreet
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.inbox import Inbox
+from holdfast.engine.log_redaction import redacted_logs
 from holdfast.engine.spool import Spool
 from holdfast.engine.timekeeper import steady_clock
 from holdfast.engine.tuning import Tuning
@@ -122,7 +122,7 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
     from holdfast.app.build import Builder
 
     mask, spool = redaction(config), Spool(home)
-    with discreet(mask.everything):
+    with redacted_logs(mask.everything):
         with _named(config.store.url):
             store = await open_store(config.store.url, home, redaction=mask, quota=quota(config.limits))
         async with contextlib.AsyncExitStack() as stack:

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from holdfast.cli.frame import Frame, console, print_lines, tilde, visible
 from holdfast.config import ServerConfig, misplaced, wrong_with
-from holdfast.daemon.succession import inherit, succeed
+from holdfast.daemon.handover import inherit, replace_process
 from holdfast.desk.address import OPENING
 from holdfast.desk.views import Drain, SignInLink, Status, Stop
 from holdfast.errors import ConfigInvalid, Exposed
@@ -60,7 +60,7 @@ def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> No
     # It watches until the process ends, because closing may hang too.
     watchdog = Watchdog(config.gateway.stall_timeout, config.gateway.drain_timeout)
     try:
-        farewell = uvloop.run(run_gateway(config, frame.home, screen, inherited, origin, watchdog))
+        ended = uvloop.run(run_gateway(config, frame.home, screen, inherited, origin, watchdog))
         (frame.home / OPENING).unlink(missing_ok=True)
     except Exposed as error:
         watchdog.close()
@@ -70,11 +70,11 @@ def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> No
     except BaseException:
         watchdog.close()
         raise
-    if farewell.stop.restart:
+    if ended.stop.restart:
         with _unseen():
             console.file.flush()
         watchdog.close()
-        succeed(farewell.estate)
+        replace_process(ended.handover)
 
 
 def _server(configured: ServerConfig, host: str | None, port: int | None) -> ServerConfig:

@@ -47,7 +47,7 @@ def is_private(session: Session) -> bool:
     return session.channel == CHANNEL and session.key.endswith(PRIVATE)
 
 
-def errand(
+def child_message(
     task: DelegatedTask, session: Session, turn: Turn, call_key: str, number: int, *, later: bool, private: bool = False
 ) -> Inbound:
     """Return the message that makes a child of a turn; a repeated call makes the same one, and so finds the same child."""
@@ -67,7 +67,7 @@ def errand(
     )
 
 
-def homecoming(child: Turn, entries: Sequence[Entry], asked: str, session: Session, parent: Turn) -> Inbound:
+def result_message(child: Turn, entries: Sequence[Entry], asked: str, session: Session, parent: Turn) -> Inbound:
     """Return the message that brings the end of a child home, into the conversation that sent it."""
     goal = asked.partition("\n")[0]
     return Inbound(

@@ -34,6 +34,9 @@ class Lifecycle:
     def uptime_s(self) -> float:
         return (self._clock.monotonic_ms() - self._born_ms) / 1000
 
+    def ready(self) -> None:
+        self.phase = Phase.READY
+
     def ask(self, stop: Stop) -> None:
         """Wish for an end.  A later wish takes the place of the first and ends its patience."""
         if self._wish:

@@ -29,8 +29,8 @@ from holdfast.core.sessions import Session
 from holdfast.engine.persistence import persist
 from holdfast.engine.tuning import Tuning
 from holdfast.engine.wake import Wake
-from holdfast.errands import errand
 from holdfast.errors import Fatal, HoldfastError, NotFound, Stale, Unavailable
+from holdfast.foreign_call import foreign_call
 from holdfast.ids import NodeId, SegmentId, SessionId
 from holdfast.ports import Bindings, MemoryProvider
 from holdfast.store.store import Store
@@ -296,7 +296,7 @@ class Committer:
         """Call a provider, which may do whatever it likes, and wait for it only so long."""
         call, name = provider.commit(session, segment, said), f"commit {segment.id}"
         try:
-            said_of_it = await errand(call, self._config.commit_timeout, name)
+            said_of_it = await foreign_call(call, self._config.commit_timeout, name)
         except Exception as error:  # The edge to a provider.
             is_silent = isinstance(error, TimeoutError) and not str(error)
             return Outcome(error=TOO_LATE if is_silent else failure(error, self._redaction))

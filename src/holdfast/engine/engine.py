@@ -16,32 +16,32 @@ from holdfast.core.journal import DraftEntry, EntryKind
 from holdfast.core.redaction import Redaction
 from holdfast.core.report import BootReport
 from holdfast.core.turns import Cause, OnCrash, Policy, Resume, Turn
+from holdfast.engine.batching import Batching
 from holdfast.engine.board import Board
+from holdfast.engine.child_results import ChildResults
 from holdfast.engine.committer import Committer
 from holdfast.engine.dispatcher import Dispatcher
 from holdfast.engine.evictor import Evictor
 from holdfast.engine.expiry import Expiry
 from holdfast.engine.feed import Feed
-from holdfast.engine.heart import Heart
+from holdfast.engine.heartbeat import Heartbeat
 from holdfast.engine.histories import Histories
-from holdfast.engine.homecoming import Homecoming
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.indexer import Indexer
 from holdfast.engine.inspector import Inspector
 from holdfast.engine.janitor import Janitor
+from holdfast.engine.late_entries import LateEntries
 from holdfast.engine.live import LiveSessions
-from holdfast.engine.mirror import Mirror
 from holdfast.engine.outbox import Outbox
 from holdfast.engine.recall import Recall
 from holdfast.engine.repair import Repair
-from holdfast.engine.salvage import Salvage
 from holdfast.engine.scheduler import Scheduler
 from holdfast.engine.spool import Spool
 from holdfast.engine.supervisor import supervise
 from holdfast.engine.sweeper import Sweeper
-from holdfast.engine.tempo import Tempo
 from holdfast.engine.timekeeper import SteadyClock, Timekeeper
 from holdfast.engine.tuning import Tuning
+from holdfast.engine.turn_notes import TurnNotes
 from holdfast.engine.worker import Worker
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.ids import SessionId, TurnId, new_node_id
@@ -94,7 +94,7 @@ class Engine:
         self.repair = Repair(store.recoveries, clock)
         self._parts = parts
         self._recall = Recall(memory, config.memory, redaction, clock)
-        self._mirror = Mirror(store, memory, tuning, redaction, clock)
+        self._turn_notes = TurnNotes(store, memory, tuning, redaction, clock)
         self.live = LiveSessions(config.memory.live_sessions)
         histories = Histories(self.live)
         worker = Worker(
@@ -105,13 +105,13 @@ class Engine:
             carriers=parts.carriers,
             memory=memory,
             recall=self._recall,
-            mirror=self._mirror,
+            turn_notes=self._turn_notes,
             policy=policy,
             model_wait_ms=int(config.model.wait * 1000),
             tuning=tuning,
             redaction=redaction,
             clock=clock,
-            tempo=Tempo(tuning.batch_ms),
+            batching=Batching(tuning.batch_ms),
             spool=parts.spool,
             histories=histories,
         )
@@ -137,9 +137,9 @@ class Engine:
         self._inspector = Inspector(store, tuning, clock)
         self._expiry = Expiry(store, tuning, clock)
         self._scheduler = Scheduler(store, tuning, clock)
-        self._homecoming = Homecoming(store, self.inbox.accept, tuning, clock)
+        self._child_results = ChildResults(store, self.inbox.accept, tuning, clock)
         reconcilers = (self._dispatcher.reconcile, self._outbox.reconcile, self._committer.reconcile)
-        self._heart = Heart(self.node_id, store, reconcilers, tuning, clock)
+        self._heartbeat = Heartbeat(self.node_id, store, reconcilers, tuning, clock)
 
     async def run(self) -> None:
         """Work until cancelled.  Raises `Fatal` when this process must not go on."""
@@ -147,26 +147,26 @@ class Engine:
         await store.nodes.join(self.node_id, self._parts.clock.now_ms(), self._home)
         deaf = store.wakes.listen(self._hear)
         components = {
-            "heart": self._heart.run,
+            "heartbeat": self._heartbeat.run,
             "sweeper": self._sweeper.run,
             "dispatcher": self._dispatcher.run,
             "outbox": self._outbox.run,
             "committer": self._committer.run,
             "evictor": self._evictor.run,
             "recall": self._recall.run,
-            "mirror": self._mirror.run,
+            "turn_notes": self._turn_notes.run,
             "janitor": self._janitor.run,
             "indexer": self._indexer.run,
             "inspector": self._inspector.run,
             "expiry": self._expiry.run,
             "scheduler": self._scheduler.run,
-            "homecoming": self._homecoming.run,
+            "child_results": self._child_results.run,
             "board": self.board.run,
             **self._parts.components,
         }
         if spool := self._parts.spool:
             tuning, clock = self._parts.tuning, self._parts.clock
-            components["salvage"] = Salvage(self.node_id, store, spool, self._sweeper.recovered, tuning, clock).run
+            components["late_entries"] = LateEntries(self.node_id, store, spool, self._sweeper.recovered, tuning, clock).run
         if steady := self._parts.steady:
             components["timekeeper"] = Timekeeper(self.node_id, store.nodes, steady, self._parts.tuning).run
         try:

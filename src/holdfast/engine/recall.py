@@ -21,8 +21,8 @@ from holdfast.core.redaction import Redaction
 from holdfast.core.segments import BUILTIN, failure
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
-from holdfast.errands import errand
 from holdfast.errors import Rejected
+from holdfast.foreign_call import foreign_call
 from holdfast.ports import Bindings, MemoryProvider, Recalled, nothing_recalled
 
 log = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class Recall:
         limit = self._config.recall_limit
         try:
             call = provider.recall(session, query, limit)
-            answer = await errand(call, self._config.recall_timeout, f"recall of {provider.owner}")
+            answer = await foreign_call(call, self._config.recall_timeout, f"recall of {provider.owner}")
             found = recall.bounded(answer, limit)
         except TimeoutError:
             self._fail(provider, "it did not answer in time")

@@ -16,12 +16,12 @@ from holdfast.core.redaction import RedactedStream, Redaction
 from holdfast.core.turns import Turn
 from holdfast.core.usage import Usage
 from holdfast.engine.backlog import Backlog
+from holdfast.engine.batching import Batcher
 from holdfast.engine.calls import Calls, Moves
 from holdfast.engine.feed import Feed
 from holdfast.engine.resting import Resting
 from holdfast.engine.spool import SpoolFile
 from holdfast.engine.steering import Steering
-from holdfast.engine.tempo import Part
 from holdfast.errors import Rejected
 from holdfast.ids import CallId, TurnId
 from holdfast.ports import Tool, Use
@@ -45,7 +45,7 @@ class TurnStage:
         feed: Feed,
         clock: Clock,
         redaction: Redaction,
-        part: Part,
+        batcher: Batcher,
         owner: str,
         questions: QuestionStore,
         calls: Sequence[Call] = (),
@@ -57,7 +57,7 @@ class TurnStage:
     ) -> None:
         self._clock = clock
         self._redaction = redaction
-        self._part = part
+        self._batcher = batcher
         # Where each turn that the agent was given begins in the journal, in the order of the turns.
         self._begins = begins or {}
         # One that nobody rests in is empty, and so counts as false.
@@ -138,10 +138,10 @@ class TurnStage:
         """Write the first entry at once and later ones in batches, until cancelled."""
         while True:
             await self._dirty.wait()
-            if wait_ms := self._part.wait_ms(self._clock.monotonic_ms()):
+            if wait_ms := self._batcher.wait_ms(self._clock.monotonic_ms()):
                 await self._clock.sleep_ms(wait_ms)
             await self.flush()
-            self._part.wrote(self._clock.monotonic_ms())
+            self._batcher.wrote(self._clock.monotonic_ms())
 
     @asynccontextmanager
     async def at_rest(self) -> AsyncGenerator[None]:

@@ -17,18 +17,18 @@ from holdfast.core.outages import MODEL, retry_at, waiting_since
 from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role, cut_off_by, tool_unanswered
 from holdfast.core.turns import Cause, Policy, Turn, TurnEvent, TurnState
+from holdfast.engine.batching import Batching
 from holdfast.engine.calls import Parked
 from holdfast.engine.feed import Feed
 from holdfast.engine.histories import Histories, History
-from holdfast.engine.mirror import Mirror
 from holdfast.engine.persistence import persist
 from holdfast.engine.recall import Recall
 from holdfast.engine.resting import Resting
 from holdfast.engine.spool import Spool
 from holdfast.engine.stage import TurnStage
 from holdfast.engine.steering import Steering
-from holdfast.engine.tempo import Tempo
 from holdfast.engine.tuning import Tuning
+from holdfast.engine.turn_notes import TurnNotes
 from holdfast.errors import DiskFull, Fatal, HoldfastError, ModelUnavailable, Stale, Unavailable
 from holdfast.ids import NodeId, SessionId, TurnId, new_delivery_id, new_segment_id
 from holdfast.ports import Agent, Assignment, Bindings, Carrier
@@ -49,14 +49,14 @@ class Worker:
     carriers: Mapping[str, Carrier]
     memory: Bindings | None
     recall: Recall
-    mirror: Mirror
+    turn_notes: TurnNotes
     policy: Policy
     # How long a turn waits for a model that cannot answer.
     model_wait_ms: int
     tuning: Tuning
     redaction: Redaction
     clock: Clock
-    tempo: Tempo
+    batching: Batching
     histories: Histories
     spool: Spool | None = None
     # Sessions whose running turn should look for messages that want to join it.
@@ -118,7 +118,7 @@ class Worker:
             feed=self.feed,
             clock=self.clock,
             redaction=self.redaction,
-            part=(part := self.tempo.join()),
+            batcher=(batcher := self.batching.join()),
             owner=work.session.owner,
             questions=self.store.questions,
             calls=work.calls,
@@ -135,7 +135,7 @@ class Worker:
             await stage.rescue()
             await persist(self.clock, lambda: self._interrupt(turn, Cause.DISK_FULL))
         finally:
-            part.leave()
+            batcher.leave()
             await stage.leave()
 
     async def _play(self, work: Assignment, stage: TurnStage, since: int | None) -> None:
@@ -161,7 +161,7 @@ class Worker:
                 await stage.say(text)
             await self._finish(stage, TurnEvent.FINISH, text=self.redaction.text(text))
             if work.turn.remembers:
-                self.mirror.tell(work.session, work.turn.id)
+                self.turn_notes.tell(work.session, work.turn.id)
 
     async def _wait_for_model(self, stage: TurnStage, error: ModelUnavailable, since: int | None) -> None:
         """Put the turn away until its model may answer, and say so once; or fail, where it has waited long enough."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from holdfast.errands import errand
+from holdfast.foreign_call import foreign_call
 from holdfast.ports import MemoryProvider
 
 log = logging.getLogger(__name__)
@@ -45,6 +45,6 @@ class Bindings:
 
 async def _close(provider: MemoryProvider) -> None:
     try:
-        await errand(provider.close(), CLOSE_TIMEOUT_S, f"close {provider.owner}")
+        await foreign_call(provider.close(), CLOSE_TIMEOUT_S, f"close {provider.owner}")
     except Exception:  # The edge to a provider: the others are closed all the same.
         log.exception("the memory provider %s could not be closed", provider.owner)

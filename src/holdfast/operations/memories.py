@@ -18,8 +18,8 @@ from holdfast.core.legible import legible
 from holdfast.core.recall import RECALLED_MAX, bounded
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import DIRTY, Debt, Segment, SegmentState, debt, failure
-from holdfast.errands import errand
 from holdfast.errors import NotFound, Rejected, TooManyCommits
+from holdfast.foreign_call import foreign_call
 from holdfast.ids import MemoryId, SegmentId, SessionId, new_memory_id
 from holdfast.operations import pages
 from holdfast.operations.caller import Caller
@@ -457,7 +457,7 @@ class Memories:
         return documents.changes(edit.base, text, owner=self.caller.owner, now_ms=now_ms, new_id=new_id)
 
     async def _within(self, asked: Awaitable[T]) -> T:
-        return await errand(asked, self.provider_timeout_s, "ask memory")
+        return await foreign_call(asked, self.provider_timeout_s, "ask memory")
 
     def _told(self, error: Exception) -> str:
         if self.caller.owner != LOCAL:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from holdfast.clock import Clock
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import NOTHING_SAID, Segment, failure, messages, receipt
-from holdfast.errands import errand
 from holdfast.errors import Rejected
+from holdfast.foreign_call import foreign_call
 from holdfast.ids import SegmentId, SessionId
 from holdfast.memory.address import owner_of
 
@@ -125,7 +125,7 @@ class Replay:
 
     async def _replay(self, segment: Segment) -> Failure | None:
         try:
-            said = await errand(self._given(segment), SEGMENT_MAX_S, f"replay {segment.id}")
+            said = await foreign_call(self._given(segment), SEGMENT_MAX_S, f"replay {segment.id}")
         except TimeoutError:
             return self._failed(segment, f"the provider did not answer within {SEGMENT_MAX_S} seconds")
         except Exception as error:  # The edge to a provider: the others may still be taken.

@@ -65,7 +65,7 @@ def _cancel_unless_at_rest(dialect: Dialect, turn_id: TurnId, cause: Cause, now_
 
 
 def _cancel_one(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[Turn]:
-    # It may be an errand, or of a session that was opened a moment ago: then nobody could name its session before.
+    # It may be of a delegated task, or of a session that was opened a moment ago: then nobody could name its session before.
     yield Lock([locks.turn(turn_id)])
     while True:
         turn = yield from turns.get(turn_id)
@@ -95,7 +95,7 @@ def cancel_in_flight(dialect: Dialect, session_id: SessionId, cause: Cause, now_
     return cancelled
 
 
-def cancel_errands(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction[list[Turn]]:
+def cancel_delegated(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction[list[Turn]]:
     """Cancel what still works for a session, also for turns of it that have ended; returns what was."""
     cancelled: list[Turn] = []
     for (turn_id,) in (yield Run(_WORKING_FOR_SESSION, {"id": session_id})):

@@ -358,7 +358,7 @@ def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction
     yield Lock([locks.session(session_id)], alone=True)
     cancelled = yield from cancellation.leave(dialect, session_id, SessionEvent.END, "deleted", now_ms)
     # What was given away in the background would have nowhere to come home to.
-    cancelled += yield from cancellation.cancel_errands(dialect, session_id, now_ms)
+    cancelled += yield from cancellation.cancel_delegated(dialect, session_id, now_ms)
     return (yield from removal.hide(session_id)), cancelled
 
 

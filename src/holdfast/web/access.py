@@ -14,7 +14,7 @@ import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.core.redaction import Redaction
-from holdfast.engine.discretion import Discretion
+from holdfast.engine.log_redaction import RedactingFilter
 from holdfast.web.metrics import Meter
 from holdfast.web.principal import How
 
@@ -130,7 +130,7 @@ def written(redaction: Redaction) -> Generator[None]:
     """Write the lines to standard error as they are, one JSON object each, for as long as the context lasts."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(message)s"))
-    handler.addFilter(Discretion(redaction))
+    handler.addFilter(RedactingFilter(redaction))
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     log.propagate = False

@@ -12,7 +12,7 @@ import msgspec
 from holdfast.agent.toolbox import shortened
 from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.config import DelegateConfig
-from holdfast.core.delegation import DelegatedTask, depth, errand, told
+from holdfast.core.delegation import DelegatedTask, child_message, depth, told
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.sessions import Session
@@ -111,7 +111,7 @@ class _Delegation:
             raise Rejected("this task was handed on often enough; do it yourself")
         tasks = _tasks(args)
         later = args.background and context.delivers_later
-        receipts = await self._send(await self._errands(tasks, context, later=later), context)
+        receipts = await self._send(await self._messages(tasks, context, later=later), context)
         if later:
             return _handles(tasks, receipts)
         # A cancellation here means that the gateway stops, or that the turn was cancelled with its children.
@@ -120,14 +120,14 @@ class _Delegation:
         answers = await self._report(tasks, receipts, children)
         return f"{NOTE}\n\n{answers}" if args.background else answers
 
-    async def _errands(self, tasks: Sequence[DelegatedTask], context: CallContext, *, later: bool) -> list[Inbound]:
+    async def _messages(self, tasks: Sequence[DelegatedTask], context: CallContext, *, later: bool) -> list[Inbound]:
         """Return the messages that make the children.
 
         What an attempt knows of private reading may differ from what an earlier one knew; its children are found anyway.
         """
         knows, other = (
             [
-                errand(task, context.session, context.turn, context.key, number, later=later, private=private)
+                child_message(task, context.session, context.turn, context.key, number, later=later, private=private)
                 for number, task in enumerate(tasks, 1)
             ]
             for private in (bool(context.private), not context.private)
@@ -137,16 +137,16 @@ class _Delegation:
     async def _is_known(self, sent: Inbound) -> bool:
         return bool(await self._patiently(lambda: self._store.sessions.of_key(sent.owner, sent.conversation, limit=1)))
 
-    async def _send(self, errands: Sequence[Inbound], context: CallContext) -> list[Receipt]:
+    async def _send(self, messages: Sequence[Inbound], context: CallContext) -> list[Receipt]:
         """Accept every child; one that an earlier attempt of the same call had accepted is found again."""
         async with self._counting:
             most = self._config.children_max
-            if not await self._is_known(errands[0]):
+            if not await self._is_known(messages[0]):
                 others = len(await self._patiently(lambda: self._store.turns.at_work_for(context.turn.id)))
-                if len(errands) + others > most:
+                if len(messages) + others > most:
                     at_work = f" and {others} are at work for you already" if others else ""
-                    raise Rejected(f"{len(errands)} tasks are too many: {most} at once are allowed{at_work}")
-            return [await self._patiently(lambda each=each: self._accept(each)) for each in errands]
+                    raise Rejected(f"{len(messages)} tasks are too many: {most} at once are allowed{at_work}")
+            return [await self._patiently(lambda each=each: self._accept(each)) for each in messages]
 
     async def _settled(self, receipts: Sequence[Receipt], context: CallContext) -> list[Turn | None]:
         """Return the children once all have settled or the time is up; None for a deleted one."""

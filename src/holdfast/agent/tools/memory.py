@@ -18,8 +18,8 @@ from holdfast.core.legible import legible, one_line
 from holdfast.core.recall import bounded
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import BUILTIN, failure
-from holdfast.errands import errand
 from holdfast.errors import Rejected
+from holdfast.foreign_call import foreign_call
 from holdfast.ids import MemoryId
 from holdfast.ports import MemoryProvider
 from holdfast.store.memories import MemoryStore
@@ -117,7 +117,7 @@ class _Shelf:
         name = provider.owner.partition(":")[0]
         try:
             call = provider.recall(context.session, text, FOUND_MAX)
-            found = bounded(await errand(call, RECALL_MAX_S, f"search of {name}"), FOUND_MAX)
+            found = bounded(await foreign_call(call, RECALL_MAX_S, f"search of {name}"), FOUND_MAX)
         except Exception as error:  # The edge to a provider: the stored memories are returned anyway.
             return f"{name} could not be asked ({self._why(error, context)}); there may be more."
         lines = [f"- {self._redaction.text(each.text)}" for each in found]

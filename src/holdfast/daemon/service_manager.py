@@ -1,4 +1,4 @@
-"""What the service manager is told: systemd's notify protocol, which is one datagram per piece of news."""
+"""Tells the service manager how the gateway is: systemd's notify protocol, which is one datagram per message."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import time
 from collections.abc import Mapping
 
 
-class Notice:
-    """Tells the service manager, if there is one."""
+class ServiceManager:
+    """The service manager that started this process, if there is one."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self._address = environment.get("NOTIFY_SOCKET", "")
@@ -25,7 +25,7 @@ class Notice:
         self._tell("READY=1", f"STATUS={status}", f"MAINPID={os.getpid()}")
 
     def reloading(self, status: str) -> None:
-        """Say that this process is about to begin anew under the same id."""
+        """Say that this process is about to restart under the same id."""
         self._tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}", f"STATUS={status}")
 
     def stopping(self, status: str) -> None:
@@ -37,14 +37,14 @@ class Notice:
     def alive(self) -> None:
         self._tell("WATCHDOG=1")
 
-    def _tell(self, *news: str) -> None:
+    def _tell(self, *messages: str) -> None:
         if not self._address:
             return
         # An address that begins with @ is in the abstract namespace.
         address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
-        # The gateway does not depend on anyone listening.
+        # The gateway goes on when the service manager does not listen.
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as wire:
-            wire.sendto("\n".join(news).encode(), address)
+            wire.sendto("\n".join(messages).encode(), address)
 
 
 def _watchdog_us(environment: Mapping[str, str]) -> int:

@@ -1,4 +1,4 @@
-"""Secrets reach no log either: what is logged is masked before a handler writes it."""
+"""Masks secrets in log records before a handler writes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.core.redaction import Redaction
 _format_exception = logging.Formatter().formatException
 
 
-class Discretion(logging.Filter):
+class RedactingFilter(logging.Filter):
     """Masks secrets in the message of a record, and in the exception that it carries."""
 
     def __init__(self, redaction: Redaction) -> None:
@@ -29,16 +29,16 @@ class Discretion(logging.Filter):
 
 
 @contextlib.contextmanager
-def discreet(redaction: Redaction) -> Generator[None]:
+def redacted_logs(redaction: Redaction) -> Generator[None]:
     """Mask secrets in everything that the root's handlers write, for as long as the context lasts."""
-    discretion = Discretion(redaction)
+    redacting = RedactingFilter(redaction)
     root = logging.getLogger()
     # With no handler at all, Python writes by its last resort.
     handlers = [*root.handlers, *([logging.lastResort] if logging.lastResort else [])]
     for handler in handlers:
-        handler.addFilter(discretion)
+        handler.addFilter(redacting)
     try:
         yield
     finally:
         for handler in handlers:
-            handler.removeFilter(discretion)
+            handler.removeFilter(redacting)

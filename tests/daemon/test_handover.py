@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.daemon.succession import Estate, bequeath, inherit
+from holdfast.daemon.handover import Handover, inherit, pass_on
 from holdfast.errors import Owned
 from holdfast.store.home import Ownership
 from holdfast.web.server import tcp_socket, unix_socket
@@ -39,7 +39,7 @@ def test_an_estate_is_found_once_and_closed_to_children() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         environment: dict[str, str] = {}
         kept = listener.dup()
-        bequeath(Estate(listener=kept), environment)
+        pass_on(Handover(listener=kept), environment)
         # The process that kept it is gone now.
         kept.detach()
         inherited = inherit(environment).listener
@@ -47,13 +47,13 @@ def test_an_estate_is_found_once_and_closed_to_children() -> None:
         with inherited:
             assert inherited.getsockname() == listener.getsockname()
             assert not inherited.get_inheritable()
-        assert inherit(environment) == Estate()
+        assert inherit(environment) == Handover()
 
 
 @pytest.mark.parametrize("number", ["", "x", "-1", "99999"])
 def test_an_estate_that_is_none_is_passed_over(number: str) -> None:
     names = ("HOLDFAST_LISTENER", "HOLDFAST_UNIX_LISTENER", "HOLDFAST_LOCK")
-    assert inherit(dict.fromkeys(names, number)) == Estate()
+    assert inherit(dict.fromkeys(names, number)) == Handover()
 
 
 def test_a_listener_is_used_only_where_it_is_what_was_asked_for() -> None:

@@ -1,4 +1,4 @@
-"""Tasks that were given away in the background come home: each end becomes one message in the conversation behind it."""
+"""Reports the results of delegated tasks: each end becomes one message in the conversation that delegated the task."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from holdfast.clock import Clock
-from holdfast.core.delegation import homecoming
+from holdfast.core.delegation import result_message
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.turns import Turn
 from holdfast.engine.tuning import Tuning
@@ -17,15 +17,15 @@ from holdfast.store.store import Store
 log = logging.getLogger(__name__)
 
 AT_ONCE_MAX = 100
-# Keys are kept for longer, so that whatever is found within this time is still known to have come home.
+# Keys are kept for longer, so that the key of a result found within this time tells that it was reported.
 LOOK_BACK_MS = 14 * 24 * 3_600_000
-# Most looks go only so far back; every so manieth, and the first, goes all the way.
+# Most looks go only this far back; the first one, and every sixtieth, goes all the way.
 RECENT_MS = 10 * 60_000
 WHOLE_EVERY = 60
 
 
-class Homecoming:
-    """Every node runs one.  What has come home is known by its key, so a crash at any point repeats nothing."""
+class ChildResults:
+    """Every node runs one.  A reported result is known by its key, so a crash at any point repeats nothing."""
 
     def __init__(self, store: Store, accept: Callable[[Inbound], Awaitable[Receipt]], tuning: Tuning, clock: Clock) -> None:
         self._store = store
@@ -34,23 +34,23 @@ class Homecoming:
         self._clock = clock
 
     async def run(self) -> None:
-        """Bring home what has ended until cancelled."""
+        """Report results until cancelled."""
         for look in itertools.count():
             try:
-                await self.bring_home(RECENT_MS if look % WHOLE_EVERY else LOOK_BACK_MS)
+                await self.report(RECENT_MS if look % WHOLE_EVERY else LOOK_BACK_MS)
             except Unavailable as error:
                 log.warning("cannot look for tasks that have ended: %s", error)
             await self._clock.sleep_ms(self._tuning.poll_ms)
 
-    async def bring_home(self, look_back_ms: int = LOOK_BACK_MS) -> int:
-        """Accept the ends of all tasks that have not come home yet; returns how many."""
-        brought = 0
+    async def report(self, look_back_ms: int = LOOK_BACK_MS) -> int:
+        """Report all results that were not reported yet; return how many."""
+        reported = 0
         since = self._clock.now_ms() - look_back_ms
         for child in await self._store.turns.unreported(since, AT_ONCE_MAX):
-            brought += await self._bring(child)
-        return brought
+            reported += await self._report(child)
+        return reported
 
-    async def _bring(self, child: Turn) -> bool:
+    async def _report(self, child: Turn) -> bool:
         if child.parent_turn_id is None:
             return False
         try:
@@ -58,11 +58,11 @@ class Homecoming:
             session = await self._store.sessions.get(parent.session_id)
             entries = await self._store.journal.read_turn(child.id)
             asked = await self._store.turns.asked(child.id)
-            await self._accept(homecoming(child, entries, asked, session, parent))
+            await self._accept(result_message(child, entries, asked, session, parent))
         except NotFound:
-            # Deleted since it was found, and with it whoever wanted to know.
+            # Deleted since it was found, with the conversation that delegated it.
             return False
         except Rejected as error:
-            log.warning("the end of %s cannot come home yet: %s", child.id, error)
+            log.warning("the result of %s cannot be reported yet: %s", child.id, error)
             return False
         return True

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.daemon.notice import Notice
+from holdfast.daemon.service_manager import ServiceManager
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def manager(tmp_path: Path) -> Iterator[socket.socket]:
 
 
 def test_every_piece_of_news_is_one_datagram(manager: socket.socket) -> None:
-    notice = Notice({"NOTIFY_SOCKET": manager.getsockname()})
+    notice = ServiceManager({"NOTIFY_SOCKET": manager.getsockname()})
     notice.ready("listening")
     assert manager.recv(4096).decode().splitlines() == ["READY=1", "STATUS=listening", f"MAINPID={os.getpid()}"]
     notice.stopping("draining")
@@ -36,13 +36,13 @@ def test_an_abstract_address_works_too() -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(f"\0holdfast-test-{os.getpid()}")
         listening.settimeout(5)
-        Notice({"NOTIFY_SOCKET": f"@holdfast-test-{os.getpid()}"}).status("well")
+        ServiceManager({"NOTIFY_SOCKET": f"@holdfast-test-{os.getpid()}"}).status("well")
         assert listening.recv(4096) == b"STATUS=well"
 
 
 def test_nobody_listening_is_no_trouble(tmp_path: Path) -> None:
-    Notice({}).ready("here")
-    Notice({"NOTIFY_SOCKET": str(tmp_path / "nobody")}).ready("here")
+    ServiceManager({}).ready("here")
+    ServiceManager({"NOTIFY_SOCKET": str(tmp_path / "nobody")}).ready("here")
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_nobody_listening_is_no_trouble(tmp_path: Path) -> None:
     ],
 )
 def test_the_manager_hears_from_us_twice_in_its_patience(environment: dict[str, str], pause: float | None) -> None:
-    assert Notice(environment).watchdog_s == pause
+    assert ServiceManager(environment).watchdog_s == pause

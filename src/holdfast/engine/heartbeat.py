@@ -1,4 +1,4 @@
-"""The heart shows the other nodes that this one lives, and keeps its view of what it holds true."""
+"""The heartbeat shows the other nodes that this one is alive, and reconciles what it runs with what the store says."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from holdfast.store.store import Store
 log = logging.getLogger(__name__)
 
 
-class Heart:
-    """The beat of this node."""
+class Heartbeat:
+    """Raises the beat of this node, and calls the reconcilers of its components."""
 
     def __init__(
         self,

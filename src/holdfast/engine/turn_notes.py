@@ -1,6 +1,6 @@
-"""The mirror tells a provider that wants it of each turn as soon as that has ended, beside everything else.
+"""Tells a memory provider that asks for it of each turn as soon as that has ended, in the background.
 
-What is lost here is not lost: the commit of the segment has every turn of it.
+A note may be lost, because the commit of the segment has all of its turns.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from holdfast.core.redaction import Redaction
 from holdfast.core.segments import failure, messages
 from holdfast.core.sessions import Session
 from holdfast.engine.tuning import Tuning
-from holdfast.errands import errand
 from holdfast.errors import Rejected, Unavailable
+from holdfast.foreign_call import foreign_call
 from holdfast.ids import TurnId
 from holdfast.ports import Bindings, MemoryProvider
 from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 
-# Side by side; the turns of one session go the same way, so that they arrive in their order.
+# At once; the turns of one session use the same lane, so that they arrive in order.
 LANES = 4
-# On each lane; what comes when so many wait is left to the commit.
+# On each lane; a turn that comes when this many wait is left to the commit.
 WAITING_MAX = 250
 
 
@@ -42,8 +42,8 @@ class _Lane:
     breaker: Breaker = field(default_factory=Breaker)
 
 
-class Mirror:
-    """Turns that the provider of today has yet to hear of."""
+class TurnNotes:
+    """Turns that the current provider is still to be told of."""
 
     def __init__(self, store: Store, bindings: Bindings | None, tuning: Tuning, redaction: Redaction, clock: Clock) -> None:
         self._store = store
@@ -54,7 +54,7 @@ class Mirror:
         self._lanes = [_Lane() for _ in range(LANES)]
 
     def tell(self, session: Session, turn_id: TurnId) -> None:
-        """Take up a turn that has been remembered; where there is no room for it, or nobody wants it, do nothing."""
+        """Queue a turn that is remembered; where there is no room for it, or the provider wants no notes, do nothing."""
         if (provider := self._provider) is None:
             return
         lane = self._lanes[hash(session.id) % LANES]
@@ -96,9 +96,9 @@ class Mirror:
 
     async def _note(self, lane: _Lane, provider: MemoryProvider, note: Awaitable[None]) -> None:
         try:
-            await errand(note, self._tuning.note_timeout_ms / 1000, f"note to {provider.owner}")
+            await foreign_call(note, self._tuning.note_timeout_ms / 1000, f"note to {provider.owner}")
         except Rejected as refused:
-            # It answers, though not to this person: whoever shares the lane is heard all the same.
+            # It answers, though not to this person, so the lane stays open for other sessions.
             lane.breaker = lane.breaker.answered()
             log.info("%s takes no note: %s", provider.owner, failure(refused, self._redaction))
         except Exception as error:  # The edge to a provider: whatever it raises, the commit has the turn too.

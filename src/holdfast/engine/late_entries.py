@@ -1,4 +1,4 @@
-"""Salvage: what the turns of this home have left on its disk is handed in, and whoever waits for it is told."""
+"""LateEntries: what the turns of this home have left on its disk is handed in, and whoever waits for it is told."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 BATCH_MAX = 200
 
 
-class Salvage:
-    """It begins after the first sweep, when the turns of earlier nodes are at rest, and never ends: there may be more."""
+class LateEntries:
+    """Hands in files from the first sweep on, when the turns of earlier nodes are at rest; there may always be more."""
 
     def __init__(
         self, node_id: NodeId, store: Store, spool: Spool, swept: asyncio.Event, tuning: Tuning, clock: Clock
@@ -36,7 +36,7 @@ class Salvage:
         self._clock = clock
 
     async def run(self) -> None:
-        """Look for what was left until cancelled."""
+        """Look for files until cancelled."""
         await self._swept.wait()
         while True:
             try:
@@ -46,8 +46,8 @@ class Salvage:
             await self._clock.sleep_ms(self._tuning.beat_ms)
 
     async def hand_in(self) -> None:
-        """Hand in every file that nobody writes any more; then end every search that this home alone can end."""
-        # While we live we may leave more, even if the others have given us up without our knowing it.
+        """Hand in every file that is not written any more; then end every search that only this home can end."""
+        # This node may leave more for as long as it runs, even if the others take it for dead.
         unfinished = {self._node_id}
         if left := await asyncio.to_thread(self._spool.left):
             living = await self._store.nodes.beats()

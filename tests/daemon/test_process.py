@@ -15,9 +15,9 @@ from holdfast.client import contact
 from holdfast.clock import SystemClock
 from holdfast.config import Config, ServerConfig, StoreConfig
 from holdfast.core.turns import Cause, TurnState
-from holdfast.daemon.life import live
-from holdfast.daemon.notice import Notice
-from holdfast.daemon.succession import Estate
+from holdfast.daemon.handover import Handover
+from holdfast.daemon.process import run_until_stopped
+from holdfast.daemon.service_manager import ServiceManager
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
 from holdfast.desk.plans import Opening
@@ -49,7 +49,7 @@ async def test_a_forced_drain_does_not_wait_for_the_patient_one(home: Path) -> N
         engine, clock, log = Stubborn(Parts(store=store, agent=demonstration())), SystemClock(), Log()
         life = Lifecycle(clock, home="", store="")
         desk = LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock)
-        living = asyncio.create_task(live(desk, 600, log, Notice({})))
+        living = asyncio.create_task(run_until_stopped(desk, 600, log, ServiceManager({})))
         life.ask(Stop(restart=True))
         await until(lambda: log.drains)
         life.ask(Stop())
@@ -76,11 +76,11 @@ async def test_a_node_that_the_others_gave_up_begins_anew(home: Path, postgres: 
             ((node_id, _),) = (await other.nodes.beats()).items()
             await until_buried(other, node_id)
             assert await asyncio.wait_for(asyncio.shield(house.gateway), 20)
-            farewell = house.gateway.result()
-            assert farewell.stop == Stop(restart=True)
+            ended = house.gateway.result()
+            assert ended.stop == Stop(restart=True)
             # The home is still ours, for the process that follows.
-            assert farewell.estate.lock is not None
-            async with open_house(home, store=url, inherited=farewell.estate) as again:
+            assert ended.handover.lock is not None
+            async with open_house(home, store=url, inherited=ended.handover) as again:
                 assert again.url == house.url
                 assert (await again.get("/ready"))["ready"]
     finally:
@@ -130,7 +130,7 @@ async def test_a_gateway_that_begins_anew_waits_for_its_store(
     with pytest.raises(StoreDown):
         await serve(config, home, Log())
     ownership = Ownership(home / "gateway.lock")
-    estate = Estate(lock=ownership.hand_over())
+    handover = Handover(lock=ownership.hand_over())
     ownership.release()
 
     async def bring_it_back() -> None:
@@ -140,7 +140,7 @@ async def test_a_gateway_that_begins_anew_waits_for_its_store(
 
     with caplog.at_level(logging.WARNING):
         back = asyncio.create_task(bring_it_back())
-        async with open_house(home, store=url, inherited=estate) as house:
+        async with open_house(home, store=url, inherited=handover) as house:
             assert (await house.get("/ready"))["ready"]
         await back
     assert sum("waiting for it" in each.message for each in caplog.records) == 1

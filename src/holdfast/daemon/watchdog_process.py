@@ -1,18 +1,18 @@
-"""The sentry: a process that watches the gateway from outside, because what holds the event loop may hold everything in it.
+"""The watchdog process watches the gateway from outside, because what blocks the event loop may block all of its process.
 
 It is a program of its own, run as a plain file with the standard library alone:
 
-    python -I -S sentry.py STALL_SECONDS DRAIN_SECONDS STACKS < pipe
+    python -I -S watchdog_process.py STALL_SECONDS DRAIN_SECONDS STACKS < pipe
 
 The gateway writes into the pipe, which ends when the gateway does:
 
-    \\x00                  the event loop moves
-    \\x01 SECONDS \\x01      the gateway stops, and running turns get so many seconds
+    \\x00                  the event loop runs
+    \\x01 SECONDS \\x01      the gateway stops, and running turns get this many seconds
     anything else         a signal came that stops the gateway; written by the signal handler itself, so also while the
-                          loop stands still
+                          loop is stalled
 
-A gateway whose loop stands still is asked by a signal to show its stacks, in the file STACKS, and to begin anew.  If it
-does not, or if it does not stop in time, it is killed.  Nothing that was acknowledged is lost by that.
+When the loop stalls, a signal asks the gateway to write its stacks into the file STACKS and to restart.  If it does not
+restart, or does not stop in time, it is killed.  Nothing that was acknowledged is lost by that.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ import time
 
 BEAT = b"\x00"
 STOP = b"\x01"
-# Shows the stacks, and then begins anew.
+# Asks the gateway to show its stacks and to restart.
 STALLED = signal.SIGUSR2
-# How many looks fit into the time that a loop may stand still.
+# How many checks fit into the time for which a loop may be stalled.
 LOOKS = 8
 LOOK_MAX_S = 1.0
-# What a gateway that was asked to begin anew may take for that.
+# How long a gateway that was asked to restart may take for that.
 GRACE_S = 5.0
-# What a gateway may take to close once its turns have had their time.
+# How long a gateway may take to close once its turns have had their time.
 MARGIN_S = 10.0
 SHOWING_MAX_S = 2.0
 STACKS_MAX_BYTES = 1_000_000
 STDERR = 2
-# Whoever stops the gateway may signal all of its processes; this one ends when the gateway has.
+# These may be sent to all processes of the gateway; this one ends after the gateway has.
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
 
 
-class Sentry:
-    """What is known of the gateway."""
+class GatewayMonitor:
+    """What the watchdog process knows of the gateway."""
 
     def __init__(self, stall_s: float, drain_s: float, stacks: int) -> None:
         self._stall_s = stall_s
@@ -63,7 +63,7 @@ class Sentry:
         while True:
             ready, _, _ = select.select([0], [], [], self._pause_s)
             now = time.monotonic()
-            # A machine that slept stops this process too, and then the loop's silence means nothing.
+            # While the machine slept this process did too, so the silence of the loop means nothing.
             if self._seen is not None and now - self._looked > 2 * self._pause_s + LOOK_MAX_S:
                 self._seen = now
             self._looked = now
@@ -105,10 +105,10 @@ class Sentry:
 
     def _kill(self, why: str) -> None:
         if self._asked is None:
-            # It shows its stacks, and is gone before it could begin anew: it would wait for us first.
+            # The gateway shows its stacks, and cannot restart before it is killed, because it waits for us first.
             os.kill(self._gateway, STALLED)
             time.sleep(self._pause_s)
-        # While this is a child of the gateway, its id is nobody else's.
+        # While this process is its child, the id of the gateway cannot be that of another process.
         if os.getppid() == self._gateway:
             os.kill(self._gateway, signal.SIGKILL)
         self._show(why)
@@ -119,7 +119,7 @@ class Sentry:
         return f"the event loop has not moved for {self._stall_s:g} s"
 
     def _show(self, what: str) -> None:
-        """Write the stacks to the log; the gateway may have waited for its reader, so not for ever."""
+        """Write the stacks to the log, with a timeout: the gateway may have stalled because its log is not read."""
         text = f"holdfast: {what}\n".encode() + os.pread(self._stacks, STACKS_MAX_BYTES, 0)
         showing = threading.Thread(target=_write, args=(text,), daemon=True)
         showing.start()
@@ -152,7 +152,7 @@ def main(stall_s: str, drain_s: str, stacks: str) -> None:
     os.closerange(int(stacks) + 1, 65_536)
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    Sentry(float(stall_s), float(drain_s), int(stacks)).watch()
+    GatewayMonitor(float(stall_s), float(drain_s), int(stacks)).watch()
     os._exit(0)
 
 
