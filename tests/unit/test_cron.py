@@ -56,7 +56,7 @@ def test_a_moment_is_due_once() -> None:
     schedule = once(instant)
     assert is_once(schedule)
     assert next_instant(schedule, instant - 1) == instant
-    with pytest.raises(Rejected, match="is over"):
+    with pytest.raises(Rejected, match="is in the past"):
         next_instant(schedule, instant)
 
 

@@ -155,3 +155,19 @@ def test_every_proof_that_the_page_about_security_names_is_there() -> None:
         assert not test or f"def {test}(" in (ROOT / file).read_text("utf-8"), (file, test)
     for link in re.findall(r"\((decisions/[\w.-]+)\)", text):
         assert (DOCS / link).exists(), link
+
+
+@pytest.mark.parametrize(
+    ("page", "first", "last"),
+    [
+        (PAGE, "## The way of one message", "## Words"),
+        (ROOT / "CONTRIBUTING.md", "## To add X", "## Rules"),
+    ],
+    ids=["the way of one message", "to add X, touch Y"],
+)
+def test_every_file_that_a_newcomer_is_sent_to_is_there(page: Path, first: str, last: str) -> None:
+    text = page.read_text("utf-8").partition(first)[2].partition(last)[0]
+    named = re.findall(r"`([\w./]+(?:\.(?:py|ts)|/))`", text)
+    assert len(named) > 10
+    roots = (ROOT, ROOT / "src" / "holdfast")
+    assert [each for each in named if not any((root / each).exists() for root in roots)] == []

@@ -220,7 +220,7 @@ async def _send(frame: Frame, change: Edit) -> Edited:
 
 
 async def _edit_by_hand(frame: Frame, before: str) -> Edited:
-    # Whoever else uses this machine cannot read what is in it.
+    # Other users of this machine must not read it.
     folder = Path(tempfile.mkdtemp(prefix="holdfast-memory-"))
     file, base = folder / "memory.md", folder / "before.md"
     for each in (file, base):

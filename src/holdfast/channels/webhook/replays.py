@@ -1,4 +1,4 @@
-"""Replays: a signature that comes again is the delivery that it came with first, whatever id is sent beside it."""
+"""Replays: a signature that comes again is the delivery that it came with first, with any id beside it."""
 
 from __future__ import annotations
 
