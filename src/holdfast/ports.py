@@ -50,7 +50,7 @@ class ProcessControl(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """A file that somebody has handed in: where tools find it, what it is called, and how large it is."""
+    """A file that a person has uploaded: where tools find it, its name, and its size."""
 
     path: str
     name: str
@@ -109,8 +109,8 @@ class Stage(Protocol):
     async def use_all(self, uses: Sequence[Use]) -> list[Call]:
         """Make several calls side by side, and return what became of each, in their order.
 
-        Whatever has to be asked is asked before any of them starts: the turn is parked with all of them recorded, and
-        this never returns.  What a person denies ends as an error; what they answer for them ends with that answer.
+        All questions are asked before any call starts: the turn is parked with all calls recorded, and this never returns.
+        A call that the person denies ends as an error; a call that they answer themselves ends with that answer.
         """
         ...
 
@@ -123,32 +123,32 @@ class Stage(Protocol):
         ...
 
     async def note(self, text: str) -> None:
-        """Tell the person something that is no part of the answer."""
+        """Tell the person something that is not part of the answer."""
         ...
 
     async def compact(self, summary: str, through: TurnId) -> None:
-        """Let `summary` stand for every turn up to and with one in what the model reads; nothing is rewritten."""
+        """Replace every turn up to and including `through` by `summary` in what the model reads.  The journal stays."""
         ...
 
     def rest(self) -> AbstractAsyncContextManager[None]:
-        """Take no place among the running turns for as long as the context lasts, as while others work for this one."""
+        """Free this turn's place among the running turns while the context lasts, as while child turns work for it."""
         ...
 
 
 class Recalled(Protocol):
-    """What memory has to say to a message: data, never an instruction."""
+    """Recollections that fit a message.  They are data, never instructions."""
 
     async def __call__(self, *, knows_store: bool = False) -> Sequence[Recollection]:
-        """Return it, or nothing where that would take too long.
+        """Return the recollections, or none if a provider takes too long.
 
-        Memory far away was asked already, so whoever calls does everything else first.  Who `knows_store`, all of what the
-        store remembers about the person, is told only what others do.
+        Remote memory was asked when the turn began, so call this last.  With `knows_store` the caller has already read all
+        memories of the person in the store, and gets only those of other providers.
         """
         ...
 
 
 async def nothing_recalled(*, knows_store: bool = False) -> Sequence[Recollection]:  # noqa: ARG001 - The shape of `Recalled`.
-    """Say nothing, as where nobody remembers."""
+    """Return no memories, for a gateway without memory."""
     return ()
 
 
@@ -180,7 +180,7 @@ class Agent(Protocol):
         ...
 
     async def release(self, session_id: SessionId) -> None:
-        """Close whatever is held for a session between its turns.  Its next turn may begin at any moment."""
+        """Close what is held for a session between its turns.  Its next turn may begin at any moment."""
         ...
 
 
@@ -193,7 +193,7 @@ class Carrier(Protocol):
         ...
 
     def check(self, target: str) -> None:
-        """Refuse a target that nothing could ever be taken to.  Raises `Rejected` with what is wrong with it."""
+        """Raise `Rejected`, with the reason, for a target that no delivery can ever reach."""
         ...
 
     def split(self, text: str) -> Sequence[str]:
@@ -204,7 +204,7 @@ class Carrier(Protocol):
         """Send one part and return the far side's receipt.
 
         Raises `Unavailable` when the far side certainly has nothing and may take it later, `Rejected` when it never will.
-        After any other failure, `OutcomeUnknown` and a time-out among them, nobody knows.
+        After any other failure, such as `OutcomeUnknown` or a timeout, the outcome is unknown.
         """
         ...
 
@@ -214,7 +214,7 @@ class Carrier(Protocol):
 
 
 class MemoryProvider(Protocol):
-    """What remembers.  It is called beside the conversations, never under a lock, and nobody waits for it for long.
+    """A memory provider.  It is called outside of turns and locks, and with a timeout.
 
     The person that a memory is about is the owner of the session.
     """
@@ -230,11 +230,11 @@ class MemoryProvider(Protocol):
         ...
 
     async def recall(self, session: Session, query: str, limit: int) -> Sequence[Recollection]:
-        """Return what may help with a message.  Whoever calls waits only so long."""
+        """Return what may help with a message.  The caller has a timeout."""
         ...
 
     async def note(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> None:
-        """Hear a turn that has ended; nothing is extracted yet.  It may be called never or twice for one turn."""
+        """Take a turn that has ended, before its segment is committed.  It may be called never or twice for one turn."""
         ...
 
     async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
@@ -264,5 +264,5 @@ class Bindings(Protocol):
         ...
 
     def of(self, owner: str) -> MemoryProvider | None:
-        """Return the provider of a binding, also of an earlier one; None where nobody here is it."""
+        """Return the provider of a binding, also of an earlier one; None when it is not configured here."""
         ...

@@ -1,4 +1,4 @@
-"""Who may come in: keys of programs, logins of people, and secrets that Holdfast made up itself."""
+"""Credentials: keys of programs, logins of people, and secrets that Holdfast generated itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REVOKE = f"UPDATE keys SET revoked_at = COALESCE(revoked_at, :now) WHERE id = :
 
 _LOGIN = "digest, purpose, owner, created_at, expires_at"
 _ADD_LOGIN = f"INSERT INTO logins ({_LOGIN}) VALUES (:digest, :purpose, :owner, :created_at, :expires_at)"
-# Looking and taking are one statement, so that of two who come at once only one gets it.
+# Looking and taking are one statement, so that of two concurrent requests only one gets the code.
 _TAKE = f"""
     DELETE FROM logins WHERE digest = :digest AND purpose = 'code' AND expires_at > :now RETURNING {_LOGIN}
 """
@@ -35,7 +35,7 @@ class KeyStore:
         self._database = database
 
     async def add(self, key: Key) -> None:
-        """Keep a key.  Raises `Stale` where its id or its digest is there already."""
+        """Store a key.  Raises `Stale` if its id or its digest is taken."""
         params: Params = {
             "id": key.id,
             "name": key.name,
@@ -53,7 +53,7 @@ class KeyStore:
         return [_key(row) for row in await self._database.read(lambda: _run(_KEYS, {}))]
 
     async def revoke(self, key_id: KeyId, now_ms: int) -> Key:
-        """Let a key open nothing any more; one that was revoked stays revoked since then.  Raises `NotFound`."""
+        """Revoke a key.  A key that is revoked already keeps its time.  Raises `NotFound`."""
         params = {"id": key_id, "now": now_ms}
         revoked = await self._database.write(lambda: _run(_REVOKE, params), wakes=lambda _: ("keys",))
         if not revoked:
@@ -68,7 +68,7 @@ class LoginStore:
         self._database = database
 
     async def add(self, login: Login) -> None:
-        """Keep a login.  Raises `Stale` where its digest is there already."""
+        """Store a login.  Raises `Stale` if its digest is taken."""
         params: Params = {
             "digest": login.digest,
             "purpose": login.purpose.value,
@@ -79,17 +79,17 @@ class LoginStore:
         await self._database.write(lambda: _run(_ADD_LOGIN, params))
 
     async def take(self, digest: str, now_ms: int) -> Login | None:
-        """Return the code with this digest, which nobody can use again; None where there is none that is still good."""
+        """Use up the code with this digest and return it; None when it is unknown, used or expired."""
         taken = await self._database.write(lambda: _run(_TAKE, {"digest": digest, "now": now_ms}))
         return _login(taken[0]) if taken else None
 
     async def find(self, digest: str, now_ms: int) -> Login | None:
-        """Return the browser session with this digest, never a code; None where there is none that is still good."""
+        """Return the browser session with this digest, never a code; None when it is unknown or expired."""
         found = await self._database.read(lambda: _run(_FIND, {"digest": digest, "now": now_ms}))
         return _login(found[0]) if found else None
 
     async def remove(self, digest: str) -> bool:
-        """Sign a browser out, or take a code back; False when there is none."""
+        """Sign a browser out, or withdraw a code; False when the digest is unknown."""
         return bool(await self._database.write(lambda: _run(_REMOVE, {"digest": digest})))
 
     async def forget(self, now_ms: int) -> int:
@@ -98,13 +98,13 @@ class LoginStore:
 
 
 class SecretStore:
-    """Secrets that Holdfast made up itself, and that must be the same after a restart and on every node."""
+    """Secrets that Holdfast generated itself, and that must be the same after a restart and on every node."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def get_or_add(self, name: str, value: str) -> str:
-        """Return the secret of a name, which is `value` where it had none."""
+        """Return the secret of a name; `value` becomes the secret if there is none yet."""
         return await self._database.write(lambda: _get_or_add(name, value))
 
 

@@ -1,4 +1,4 @@
-"""How work is called off: a turn with all that works for it, and a session with all that is still in it."""
+"""Cancelling: a turn with all its child turns, and a session with every turn that is still in flight."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ _SESSION = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
 
 
 def topics(cancelled: Sequence[Turn]) -> tuple[str, ...]:
-    """Name what cancelling turns concerns: their workers, their readers, and whoever waited behind them."""
+    """Return the topics to wake after turns were cancelled: their workers, their readers, and the turns behind them."""
     told = (topic for turn in cancelled for topic in (f"session:{turn.session_id}", f"cancelled:{turn.id}"))
     return ("turns", "deliveries", "segments", *told)
 
 
 def cancel(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[list[Turn]]:
-    """Cancel a turn, and all that works for it; returns it, and them.  Raises `IllegalMove` when it is at rest already."""
+    """Cancel a turn and its child turns, and return them all.  Raises `IllegalMove` when it is at rest already."""
     cancelled = [(yield from _cancel_one(dialect, turn_id, cause, now_ms))]
     for (child_id,) in (yield Run(_WORKING_FOR, {"id": turn_id})):
         cancelled += yield from _cancel_unless_at_rest(dialect, child_id, cause, now_ms)
@@ -61,11 +61,11 @@ def _cancel_unless_at_rest(dialect: Dialect, turn_id: TurnId, cause: Cause, now_
     try:
         return (yield from cancel(dialect, turn_id, cause, now_ms))
     except IllegalMove:
-        return []  # Its worker, or somebody else, has brought it to rest meanwhile.
+        return []  # Its worker has ended it, or another request has cancelled it.
 
 
 def _cancel_one(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[Turn]:
-    # It may be of a delegated task, or of a session that was opened a moment ago: then nobody could name its session before.
+    # Its session may not be locked yet: it is a child turn, or its session was opened a moment ago.
     yield Lock([locks.turn(turn_id)])
     while True:
         turn = yield from turns.get(turn_id)
@@ -80,7 +80,7 @@ def _cancel_one(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) ->
     last, _, ended, owes = yield from closing.move_session(turn.session_id, 1, 0, False, now_ms)
     draft = closing.draft(TurnState.CANCELLED, now_ms, cause=cause.value)
     yield from journal.insert(journal.numbered(turn, last, None, [draft]))
-    # What a lost attempt may have left elsewhere comes too late now, so nobody is told to wait for it.
+    # Entries of a lost attempt that arrive from now on are not accepted, so readers need not wait for them.
     yield from recoveries.close_all(turn, now_ms)
     if ended and owes:
         yield from segments.seal(turn.session_id, now_ms)
@@ -88,7 +88,7 @@ def _cancel_one(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) ->
 
 
 def cancel_in_flight(dialect: Dialect, session_id: SessionId, cause: Cause, now_ms: int) -> Transaction[list[Turn]]:
-    """Cancel everything of a session that is not at rest, and all that works for it; returns what was."""
+    """Cancel every turn of a session that is not at rest, with its child turns; returns the cancelled turns."""
     cancelled: list[Turn] = []
     for (turn_id,) in (yield Run(_IN_FLIGHT, {"id": session_id})):
         cancelled += yield from _cancel_unless_at_rest(dialect, turn_id, cause, now_ms)
@@ -96,7 +96,7 @@ def cancel_in_flight(dialect: Dialect, session_id: SessionId, cause: Cause, now_
 
 
 def cancel_delegated(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction[list[Turn]]:
-    """Cancel what still works for a session, also for turns of it that have ended; returns what was."""
+    """Cancel the child turns of a session, also those of turns that have ended; returns the cancelled turns."""
     cancelled: list[Turn] = []
     for (turn_id,) in (yield Run(_WORKING_FOR_SESSION, {"id": session_id})):
         cancelled += yield from _cancel_unless_at_rest(dialect, turn_id, Cause.SESSION_ENDED, now_ms)
@@ -106,7 +106,7 @@ def cancel_delegated(dialect: Dialect, session_id: SessionId, now_ms: int) -> Tr
 def leave(
     dialect: Dialect, session_id: SessionId, event: sessions.SessionEvent, reason: str | None, now_ms: int
 ) -> Transaction[list[Turn]]:
-    """Move a session out of use; what still waits in it is cancelled, so that nothing accepted lacks an outcome."""
+    """Suspend or end a session, and cancel the turns in flight, so that every accepted message has an outcome."""
     cause = yield from _move_session(session_id, event, reason, now_ms)
     if cause is None:
         return []

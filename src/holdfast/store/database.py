@@ -26,7 +26,7 @@ Params = Mapping[str, Value]
 Row = tuple[Any, ...]  # A database cannot promise types; each aggregate decodes its own rows at once.
 
 _NONE: Params = {}
-# What a store says that has more in line than it could do in any useful time.
+# The refusal of a store whose queue is full.
 TOO_BUSY = "the store has more work waiting than it can take; try again in a moment"
 
 
@@ -56,7 +56,7 @@ class Run(NamedTuple):
 
     sql: str
     params: Params = _NONE
-    # Of several that are yielded together: where this one finds no row, none behind it runs.
+    # In a `Together`: if this statement finds no row, the statements behind it are not run.
     needed: bool = False
 
 
@@ -68,7 +68,7 @@ class RunMany(NamedTuple):
 
 
 class Add(NamedTuple):
-    """Rows to be written that nothing asks back about; a driver may keep them back until a statement names their table."""
+    """Rows to be written whose result is not needed; a driver may delay them until a statement names their table."""
 
     sql: str
     params: Sequence[Params]
@@ -177,7 +177,7 @@ POSTGRES = Dialect(
 
 
 class Wakes:
-    """Hints that something may be waiting.  They may be lost: whoever listens also looks by itself now and then."""
+    """Hints that work may be waiting.  They may be lost, so a listener also polls from time to time."""
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[str], None]] = []
@@ -203,7 +203,7 @@ class Writing(TypedDict, Generic[T], total=False):
     heralds: Sequence[str]
     """Topics that are woken as soon as it waits, so that the work they call for can share its commit."""
     heeds: Sequence[str]
-    """Topics that it has seen to already, so that nothing that shares its commit wakes them."""
+    """Topics that it has dealt with already, so that work that shares its commit need not wake them."""
 
 
 class Database(Protocol):
@@ -232,20 +232,20 @@ class Database(Protocol):
         ...
 
     def unhurried(self) -> AbstractAsyncContextManager[None]:
-        """Lift every limit on how long a write may take; nobody else may write meanwhile."""
+        """Lift every limit on how long a write may take; no other process may write meanwhile."""
         ...
 
     @property
     def damage(self) -> Sequence[str]:
-        """What is known to be damaged, as far as anybody has looked."""
+        """The damage that was found so far."""
         ...
 
     async def inspect(self) -> Sequence[str]:
-        """Read the whole store beside everything else, and return what is damaged.  It may take minutes."""
+        """Read the whole store in the background and return the damage.  It may take minutes."""
         ...
 
     async def tidy(self) -> None:
-        """Bring the files of the store down to what they hold, where it has files."""
+        """Shrink the files of an embedded store to what they hold."""
         ...
 
     async def close(self) -> None: ...

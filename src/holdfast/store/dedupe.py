@@ -1,4 +1,4 @@
-"""What came before: the keys that senders repeat, and how far polled channels have been read."""
+"""The keys of messages, by which a repeat is recognized, and how far polled channels have been read."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def find(key: str) -> Transaction[First | None]:
 
 
 def once(request: Once | None, session_id: SessionId, now_ms: int) -> Transaction[None]:
-    """Let a request through that comes for the first time.  Raises `Repeated` for any other."""
+    """Remember a request.  Raises `Repeated` if it came before."""
     if request is None:
         return
     if request.key is not None:
-        # There is no turn; whoever reads the row sees what it was for.
+        # There is no turn, so the row says that its key was a command.
         subject = TurnId(f"command:{request.key}")
         if (yield from remember(request.key, request.body_hash, subject, session_id, now_ms)):
             raise Repeated(f"{request.key!r} came before, and was done then")

@@ -66,7 +66,7 @@ _FAIL_REST = """
 """
 _INSERT_BANNER = f"{_INSERT} ON CONFLICT (turn_id, target, part) DO NOTHING"
 # Whether the next send is a possible repeat was decided when it was given up.  It counts as tried once, so that it is
-# given a new chance, and nobody takes it for a part that has never been sent.
+# given a new chance, and is not taken for a part that has never been sent.
 _REVIVE = """
     UPDATE deliveries
        SET state = 'retry', attempt = 1, created_at = :now, due_at = :now, settled_at = NULL, error = NULL, fence = fence + 1
@@ -78,7 +78,7 @@ _INSTEAD = {
     DeliveryState.PENDING: "it leaves by itself",
     DeliveryState.SENDING: "it is on its way",
     DeliveryState.RETRY: "it is tried again by itself",
-    DeliveryState.UNKNOWN: "one labelled repeat is all there is; ask whoever should have it",
+    DeliveryState.UNKNOWN: "it is repeated once, with a label; ask the recipient whether it arrived",
     DeliveryState.DELIVERED: "it has arrived",
 }
 # What another node sweeps at the same moment is left to it.
@@ -124,7 +124,7 @@ _NEXT_DUE = f"SELECT MIN(d.due_at) FROM deliveries d WHERE {_SENDABLE}"
 
 
 class DeliveryStore:
-    """Everything that must leave, is leaving, or has left."""
+    """The outbox: deliveries that wait, are being sent, or were sent."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -139,7 +139,7 @@ class DeliveryStore:
         self, sent: Delivery, event: DeliveryEvent, now_ms: int, *, due_at: int | None = None, receipt: str | None = None,
         error: str | None = None,
     ) -> Delivery:  # fmt: skip
-        """Record how a send ended.  Raises `Stale` when somebody else decided about it meanwhile."""
+        """Record how a send ended.  Raises `Stale` if it was decided elsewhere meanwhile."""
         return await self._database.write(
             lambda: _settle(sent, event, now_ms, due_at, receipt, error),
             wakes=lambda _: ("deliveries", f"session:{sent.session_id}"),
@@ -149,7 +149,7 @@ class DeliveryStore:
     async def enqueue(self, sent: Delivery) -> Delivery:
         """Let a message of a running turn leave before its answer; a repeated id returns the first.
 
-        It gets a number of its own, whatever its `part` is.  Raises `Stale` when the turn does not run any more.
+        It gets a new part number; its own `part` is ignored.  Raises `Stale` when the turn does not run any more.
         """
         return await self._database.write(lambda: _enqueue(sent), wakes=lambda _: ("deliveries",))
 
@@ -262,7 +262,7 @@ def _claim(sql: str, node_id: NodeId, now_ms: int, limit: int) -> Transaction[li
     claimed: list[Delivery] = []
     for each in map(rows.delivered, due):
         if now_ms - each.created_at > lifetime_ms(each.part):
-            # Whoever revives it sends what may be a repeat.
+            # If it is revived, it may arrive twice.
             repeats = 1 if each.state is DeliveryState.UNKNOWN else each.repeats
             late = "too old to send again; the first may have arrived" if repeats else "too old to send"
             late = f"{late}; the last try: {each.error}" if each.error else late
@@ -324,7 +324,7 @@ def expire_banners(now_ms: int) -> Transaction[None]:
 
 
 def lose_held(dialect: Dialect, now_ms: int, limit: int, dedupes: Collection[str]) -> Transaction[int]:
-    """Decide about what dead nodes were sending, of which nobody saw how it ended; `dedupes` names kinds of targets."""
+    """Decide about deliveries that dead nodes were sending; `dedupes` names the kinds of targets that drop repeats."""
     free = _HELD_BY_DEAD.format(skip_locked=dialect.skip_locked and "FOR UPDATE OF d SKIP LOCKED")
     held = yield from _list(free, {"limit": limit})
     for event, sql in ((DeliveryEvent.LOSE, _LOSE), (DeliveryEvent.RESEND, _RESEND)):

@@ -49,7 +49,7 @@ def _refuse_remains(path: Path) -> None:
     found = "it is empty" if path.exists() else "it is missing"
     if size_of(log_of(path)):
         raise StoreDamaged(path, f"{found}, and its write-ahead log is not")
-    # Both are made only after the first page was written.  Whoever removes the file means to begin anew.
+    # Both are made only after the first page was written.  If the file itself was removed, a new store is wanted.
     if path.exists() and ballast_of(path).exists():
         raise StoreDamaged(path, found)
 

@@ -32,7 +32,7 @@ _COPY_TURN = """
 """
 
 # What a call has done in the world it has done for the copy too.  One that was to be repeated under its own key would get
-# another key here, so nobody can say what became of it.
+# another key here, so its outcome is unknown.
 # A call that never started waits in the copy as it did before.
 _COPY_CALLS = """
     INSERT INTO tool_calls (turn_id, id, session_id, name, effect, args, state, starts, result)

@@ -38,7 +38,7 @@ class Ownership:
     def release(self) -> None:
         """Give the store up.  The file stays: removing it would let two processes lock two different files."""
         if not self.handed_over:
-            # Whoever waits for us to end can see it without taking the lock.
+            # A process that waits for this one to end can see it without taking the lock.
             os.truncate(self._file, 0)
         os.close(self._file)
 

@@ -20,7 +20,7 @@ from holdfast.store import cancellation, dedupe, journal, locks, quotas, retries
 from holdfast.store.database import Add, Database, Dialect, Lock, Params, Run, Together, Transaction
 
 _KEY_SESSION = "UPDATE dedupe SET session_id = :session_id WHERE key = :key"
-# Whoever decides about a session holds it first, so that no other node's message slips in between.
+# A transaction that decides about a session locks it first, so that no other node accepts a message in between.
 _HOLD = "UPDATE sessions SET updated_at = updated_at WHERE owner = :owner AND key = :key AND state = 'open' RETURNING id"
 _COUNT = "SELECT COUNT(*) FROM turns WHERE session_id = :id AND state IN ('queued', 'running', 'waiting')"
 _LAST_USED = """
@@ -37,9 +37,9 @@ _SUSPENDED = """
         AND NOT EXISTS (SELECT 1 FROM sessions next WHERE next.owner = :owner AND next.key = :key AND next.parent_id = s.id)
       ORDER BY s.id DESC LIMIT 1)
 """
-# Held while its child is accepted, so that whoever cancels it afterwards finds the child.
+# Locked while its child is accepted, so that a later cancel finds the child.
 _HOLD_PARENT = "UPDATE turns SET nth = nth WHERE id = :id RETURNING session_id, state"
-# Opens a session, or joins the one that is open: either way the turn gets its numbers, and nobody else gets the same.
+# Opens a session, or uses the open one: either way the turn gets numbers that no other turn gets.
 _ENTER = f"""
     INSERT INTO sessions
         (id, key, channel, owner, one_shot, source, parent_id, auto_reset_reason, created_at, updated_at, seq, turns, bytes)
@@ -107,7 +107,7 @@ class Intake:
             await self._database.write(accept_nothing)
 
     async def seen(self, key: str) -> Receipt | None:
-        """Return the receipt of the message that a key was first used for; None where it never was.  Nothing is written."""
+        """Return the receipt of the message that a key was first used for; None if the key is new.  This only reads."""
         return await self._database.read(lambda: _seen(key))
 
     async def rejoin(self, this: Try, owner: str, now_ms: int) -> Receipt | None:

@@ -14,7 +14,7 @@ from holdfast.store import intake, locks, quotas, removal
 from holdfast.store.database import Database, Dialect, Lock, Params, Row, Run, Transaction
 
 _COLUMNS = "name, owner, schedule, prompt, deliver, paused, created_at, last_instant"
-# A schedule that was changed counts from then on: what it would have been due before is nobody's promise.
+# A changed schedule counts from the time of the change: instants before it are not due.
 _ADD = f"""
     INSERT INTO jobs ({_COLUMNS})
     VALUES (:name, :owner, :schedule, :prompt, :deliver, :paused, :created_at, :last_instant)
@@ -92,7 +92,7 @@ class JobStore:
         return [_job(row) for row in await self._database.read(lambda: _run(_OF_OWNER, params))]
 
     async def find(self, name: str) -> Job | None:
-        """Return the job of a name, whoever owns it."""
+        """Return the job of a name, of any owner."""
         found = await self._database.read(lambda: _run(_FIND, {"name": name}))
         return _job(found[0]) if found else None
 

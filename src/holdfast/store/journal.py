@@ -1,4 +1,4 @@
-"""The journal: appended by whoever holds the turn, read by anyone from any cursor."""
+"""The journal: the worker of a turn appends, and readers read from any cursor."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def writing_next(
 
 
 def _already_appended(turn: Turn, drafts: Sequence[DraftEntry]) -> Transaction[tuple[Turn, list[Entry]]]:
-    """Answer a repeated append like the first, if it was the same and nothing came after it."""
+    """Answer a repeated append like the first, if it is the same and no other append came after it."""
     last = turn.nth + len(drafts)
     found = yield Run(_READ_HOLD, {"id": turn.id})
     stands = replace(turn, nth=last)
@@ -220,7 +220,7 @@ def _facts(stored: Sequence[Entry]) -> list[tuple[EntryKind, int, str]]:
 
 
 def written(turn: Turn, after: int) -> Transaction[list[Entry]]:
-    """Return what the worker of a turn wrote behind its entry `after`, for whoever asks again."""
+    """Return what the worker of a turn wrote after its entry `after`, to answer a repeated request."""
     place = {"id": turn.id, "attempt": turn.attempt, "after": after, "last": turn.nth}
     return (yield from _read(_READ_ATTEMPT, place))
 
@@ -318,7 +318,7 @@ def _saving(before: Call, after: Call) -> Run:
 
 
 def decide_calls(dialect: Dialect, cut: Sequence[Turn], now_ms: int) -> Transaction[None]:
-    """Decide, for every tool call that had started and not ended, whether it may run again, and show what nobody knows."""
+    """Decide for every tool call that was cut off whether it may run again, and show those whose outcome is unknown."""
     by_id = {turn.id: turn for turn in cut}
     found = yield Run(_CUT_CALLS.format(ids=dialect.each("ids")), {"ids": rows.encode(list(by_id))})
     decided = [call.on(effects.after_cut(call.effect)) for call in map(rows.call, found)]

@@ -4,7 +4,7 @@
    session there, so the next step finds every session that it will touch.
 2. The sessions that it touches, by their ids, before anything that belongs to them.  A transaction yields a `Lock` that
    names them, by an id, a turn or a conversation, and the driver takes it in front of the first statement.  Sessions that
-   a transaction finds later are those of delegated tasks.  They are younger than the sessions they work for, and so come
+   a transaction finds later are those of child turns.  They are younger than the sessions they work for, and so come
    later in this order too.
 3. The keys of messages, then tenants, then sessions that are only just opened, then cursors.
 4. What belongs to a session that is locked: turns, entries, tool calls, questions, segments, recoveries, deliveries.

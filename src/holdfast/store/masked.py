@@ -1,4 +1,4 @@
-"""A database that no secret reaches: whatever a statement holds is masked on its way, in every table and every field."""
+"""A database that no secret reaches: all parameters of all statements are masked."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from holdfast.store.database import (
 )
 
 T = TypeVar("T")
-# Nothing that a person or a program sends can be a secret across two parameters.
+# Keeps the end of one parameter and the beginning of the next from being taken for a secret.
 _BETWEEN = "\0"
 
 
 class MaskedDatabase:
-    """Another database, of which it changes nothing else.  What is looked for is masked as well, so that it is found."""
+    """Wraps another database.  Search terms are masked too, so that they find what was masked when it was written."""
 
     def __init__(self, database: Database, redaction: Redaction) -> None:
         self._database = database

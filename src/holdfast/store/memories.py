@@ -90,7 +90,7 @@ _FOLD = "UPDATE memories SET folded = :folded WHERE id = :id"
 
 
 class MemoryStore:
-    """Everything that is remembered, by whom it is about."""
+    """All memories, by the person they are about."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -132,7 +132,7 @@ class MemoryStore:
         return await self._database.read(lambda: _list(self._search, params))
 
     async def recall(self, owner: str, query: str, limit: int = 8) -> list[Memory]:
-        """Return the facts that have most to do with a message, best first; whatever it holds, none where none have."""
+        """Return the facts that have most to do with a message, best first."""
         asked = telling(clean(query))
         if not asked:
             return []
@@ -141,7 +141,7 @@ class MemoryStore:
         return await self._database.read(lambda: _list(self._recall, params))
 
     async def tally(self, owner: str | None = None) -> dict[MemoryKind, int]:
-        """Count what is remembered about an owner, or about everybody, of every kind."""
+        """Count the memories of each kind, of one owner or of all."""
         sql, params = (_TALLY_OF_ALL, {}) if owner is None else (_TALLY, {"owner": owner})
         found = await self._database.read(lambda: _run(sql, params))
         return {**dict.fromkeys(MemoryKind, 0), **{MemoryKind(kind): count for kind, count in found}}
@@ -263,7 +263,7 @@ def _admit(dialect: Dialect, owner: str, memory: Memory) -> Transaction[_Outcome
         return _Outcome.LEFT_OUT
     added = yield from _list(_INSERT, _params(replace(memory, owner=owner)))
     if not added:
-        # Somebody was faster, or the same call is made again.
+        # Another request was faster, or this one is a repeat.
         return _Outcome.KNOWN
     yield from _index(dialect, added[0])
     return _Outcome.ADDED
@@ -320,9 +320,9 @@ def _recent(owner: str, limit: int) -> Transaction[list[Memory]]:
 
 
 def _folded(kind: MemoryKind, text: str) -> str:
-    """Return what a memory is told from others by: a digest, because no index would hold a long text.
+    """Return what identifies a memory: a digest, because an index cannot hold a long text.
 
-    There is one profile, whatever it says.
+    A person has only one profile, so that is identified by its kind.
     """
     return kind.value if kind is MemoryKind.PROFILE else hashlib.sha256(folded(clean(text)).encode()).hexdigest()
 

@@ -12,7 +12,7 @@ from holdfast.store.database import Database, Dialect, Run, Transaction
 
 _VERSIONS_TABLE = "CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)"
 _LOCK = "SELECT pg_advisory_xact_lock(7305804402566)"
-# What a migration does behind its statements, where no database could do it.
+# What a migration does after its statements, in Python.
 _BEHIND: Mapping[int, Callable[[Dialect], Transaction[None]]] = MappingProxyType({6: memories.adopt, 11: passages.adopt})
 
 
@@ -61,7 +61,7 @@ async def migrate(database: Database, now_ms: int) -> int:
 
 
 async def check(database: Database) -> None:
-    """Raise `StoreRefused` unless the schema is exactly the one this program knows; nothing is changed."""
+    """Raise `StoreRefused` unless the schema is exactly the one this program knows.  This only reads."""
     found = await database.read(lambda: _version(database.dialect))
     if found != max(known(database.dialect)):
         raise StoreRefused(f"the store has schema {found}; start the gateway of this version once, or install the right one")

@@ -21,7 +21,7 @@ _BEATS = "SELECT id, beat FROM nodes WHERE state = 'alive'"
 _BURY = "UPDATE nodes SET state = 'dead' WHERE id = :id AND beat = :beat AND state = 'alive' RETURNING id"
 _BURY_OTHERS = "UPDATE nodes SET state = 'dead' WHERE id <> :id AND state = 'alive' RETURNING id"
 _LEAVE = "UPDATE nodes SET state = 'dead' WHERE id = :id"
-# Whoever is not alive is dead, even a node that was forgotten: what it holds would else be nobody's for ever.
+# A node without a row counts as dead: otherwise what it holds would never be taken over.
 # A dead node that is only frozen holds its locks until the database ends its transaction.  A sweep that waited for them
 # would keep its own node silent until the others buried that one, too: it takes what is free, and comes back for the rest.
 _CLAIMED = """
@@ -74,7 +74,7 @@ class NodeStore:
     async def beat(self, node_id: NodeId) -> None:
         """Show that a node lives.  Raises `NodeLost` when the others have declared it dead."""
         if self._database.exclusive:
-            return  # Nobody else can be watching.
+            return  # There is no other node that could be watching.
         if not await self._database.write(lambda: _found(_BEAT, {"id": node_id}), essential=True):
             raise NodeLost(f"node {node_id} was silent for too long: its turns belong to others now")
 
@@ -92,7 +92,7 @@ class NodeStore:
         return await self._database.write(lambda: _found(_BURY, {"id": node_id, "beat": beat}))
 
     async def leave(self, node_id: NodeId) -> None:
-        """Stop being alive; whatever the node still holds is for the others."""
+        """Leave: the other nodes take over what this node still holds."""
         await self._database.write(lambda: _found(_LEAVE, {"id": node_id}), essential=True)
 
     async def sweep(
@@ -135,7 +135,7 @@ class NodeStore:
         return await self._database.read(_clocks_off)
 
     async def forget(self, before: int) -> None:
-        """Delete dead nodes that nobody needs any more."""
+        """Delete dead nodes that hold nothing."""
         await self._database.write(lambda: _found(_FORGET, {"before": before}))
 
 

@@ -39,7 +39,7 @@ async def open_store(
 
 
 async def open_readonly(url: str, home: Path) -> Store:
-    """Open a store for looking only: nothing is migrated, locked or written."""
+    """Open a store for reading only.  It is not migrated or locked."""
     database = await _connect(url, home, readonly=True)
     try:
         await check(database)

@@ -103,7 +103,7 @@ class _Job:
 
 
 class _Line:
-    """Jobs that wait for one of a few connections.  Those that touch the same things keep their order."""
+    """A queue of jobs for a few connections.  Jobs that touch the same things keep their order."""
 
     def __init__(self, places: int, batch_max: int, connect: Callable[[], Any], serve: Callable[..., Any]) -> None:
         self.wires: list[Wire | None] = [None] * places
@@ -121,17 +121,17 @@ class _Line:
             raise Unavailable(TOO_BUSY)
         self._waiting.append(job)
         if not self._due:
-            # Whatever else is put in line in this round of the loop goes with it.
+            # Jobs that arrive in this round of the loop share its commit.
             self._due = True
             asyncio.get_running_loop().call_soon(self._fill)
 
     async def drain(self) -> None:
-        """Return once nothing waits or is under way."""
+        """Return once no job waits or runs."""
         while self._tasks or self._waiting:
             await (asyncio.wait(self._tasks) if self._tasks else asyncio.sleep(0))
 
     async def abandon(self) -> None:
-        """Give up what waits and is under way."""
+        """Fail the jobs that wait, and cancel those that run."""
         while self._waiting:
             self._waiting.popleft().fail(StoreDown("the store is closed"))
         for task in self._tasks:
@@ -223,7 +223,7 @@ class PostgresDatabase:
         return cls(url, first)
 
     async def write(self, work: Work[T], **how: Unpack[Writing[T]]) -> T:
-        # What waits is committed by several connections, and seen by others only then: there is nothing to herald.
+        # Several connections commit, so work that is woken early cannot share the commit: heralds and heeds are ignored.
         # PostgreSQL keeps its own reserve for a full disk: an essential write is like any other here.
         return await self._put(self._writers, _Job(work, how.get("wakes", no_topics), declared(work)))
 
@@ -324,7 +324,7 @@ class PostgresDatabase:
             job.fail(_translate(error))
 
     async def _read_all(self, wire: Wire, batch: Sequence[_Job]) -> None:
-        """Run reads on one snapshot.  Nobody has to wait for its end."""
+        """Run reads on one snapshot, and answer before it is closed."""
         left = list(batch)
         while left:
             pipeline = Pipeline(wire, [_BEGIN_READING], timeout_s=STATEMENT_TIMEOUT_S)
@@ -367,7 +367,7 @@ class PostgresDatabase:
                 try:
                     async with asyncio.timeout(CONNECT_TIMEOUT_S):
                         await connection.add_listener(CHANNEL, self._hear)
-                    # What was said before anybody listened was not heard.
+                    # Notifications from before this connection listened were missed.
                     self.wakes.wake(("missed",))
                     await _closing(connection)
                 finally:
@@ -403,7 +403,7 @@ async def _closing(connection: asyncpg.Connection) -> None:
             async with asyncio.timeout(LISTENER_CHECK_S):
                 await closed.wait()
                 return
-        # A router on the way may have forgotten a connection on which nothing was said; nobody tells us.
+        # A router on the way may silently drop a connection that is idle.
         await connection.execute("SELECT 1", timeout=CONNECT_TIMEOUT_S)
 
 

@@ -63,7 +63,7 @@ class ProcessStore:
         await self._database.write(lambda: _run(_WATCHED, {"id": process_id, "position": position}))
 
     async def end(self, process_id: ProcessId, event: ProcessEvent, exit_code: int | None, now_ms: int) -> Process:
-        """Record how a process ended; whoever comes second gets what the first recorded.  Raises `NotFound`."""
+        """Record how a process ended, unless that is recorded already; returns what is recorded.  Raises `NotFound`."""
         return await self._database.write(lambda: _end(process_id, event, exit_code, now_ms), essential=True)
 
     async def get(self, process_id: ProcessId) -> Process:
@@ -91,7 +91,7 @@ class ProcessStore:
         return await self._database.read(lambda: _list(_LIST, params))
 
     async def remove(self, process_id: ProcessId) -> bool:
-        """Forget a process; False when there is none."""
+        """Delete a process; False when there is none."""
         return bool(await self._database.write(lambda: _run(_REMOVE, {"id": process_id})))
 
 

@@ -1,4 +1,4 @@
-"""Questions: each is asked with the park of its turn and closed with whatever ends the wait; and what was granted so."""
+"""Questions that turns wait with, and what people have allowed in their answers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _REVOKE = "DELETE FROM grants WHERE owner = :owner AND fingerprint = :fingerprin
 
 
 class QuestionStore:
-    """Everything that was asked, and what may be done unasked since."""
+    """All questions and grants."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -79,7 +79,7 @@ class QuestionStore:
         return await self._database.read(lambda: _list(_OF_TURN, {"turn_id": turn_id}))
 
     async def expired(self, now_ms: int, limit: int = 100) -> list[AskedQuestion]:
-        """Return open questions that nobody may answer any more."""
+        """Return open questions whose time to answer is over."""
         return await self._database.read(lambda: _list(_EXPIRED, {"now": now_ms, "limit": limit}))
 
     async def is_granted(self, owner: str, session_id: SessionId, fingerprint: str) -> bool:
@@ -92,7 +92,7 @@ class QuestionStore:
         return [_grant(row) for row in await self._database.read(lambda: _run(_GRANTS, {"owner": owner}))]
 
     async def revoke(self, owner: str, fingerprint: str) -> bool:
-        """Take back what was allowed, in every session; False when nothing was."""
+        """Take back a grant, in every session; False when there is none."""
         params = {"owner": owner, "fingerprint": fingerprint}
         return bool(await self._database.write(lambda: _run(_REVOKE, params)))
 

@@ -27,7 +27,7 @@ _JOBS = "SELECT COUNT(*) FROM jobs WHERE owner = :owner"
 
 
 def hold(owner: str) -> Transaction[None]:
-    """Let nobody else use up a quota of this tenant until the transaction ends."""
+    """Lock the quotas of a tenant until the transaction ends."""
     yield Run(_HOLD, {"owner": owner})
 
 
@@ -39,7 +39,7 @@ def check_message(quota: Quota, message: Inbound) -> Transaction[None]:
         if queued >= quota.queued:
             raise OverQuota(f"{quota.queued} messages wait to be answered already; wait for an answer")
     if not quota.sessions and not quota.bytes:
-        # Nothing bounds what there would be to count.
+        # There is no limit to compare a count with.
         return
     ((sessions, used),) = yield Run(_USED, {"owner": message.owner})
     _check_bytes(quota, used, message.size)

@@ -1,4 +1,4 @@
-"""Recoveries: the interrupted attempts of which more may still arrive, until it is there or nobody waits any longer."""
+"""Recoveries: interrupted attempts whose last entries may still arrive from the node that ran them."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class RecoveryStore:
         return await self._database.read(lambda: _read(_OF_HOME, {"home": home, "limit": limit}))
 
     async def sight(self, pending: PendingRecovery) -> Sight:
-        """Look for what has arrived, and for somebody who could still bring it."""
+        """Return whether entries have arrived, and whether a node is alive that could still bring them."""
         return await self._database.read(lambda: _sight(pending))
 
     async def charge(self, pending: PendingRecovery) -> bool:
-        """Count one look that found nothing; False when another node was faster."""
+        """Count a look that found no entries; False when another node was faster."""
         place = {**_place(pending), "tries": pending.tries}
         return await self._database.write(lambda: locks.locked(locks.UNNAMED, _found(_CHARGE, place)))
 
@@ -85,7 +85,7 @@ def open_all(cut: Sequence[Turn], node_id: NodeId, home: str, now_ms: int) -> Tr
 
 
 def close_all(turn: Turn, now_ms: int) -> Transaction[None]:
-    """End every search for a turn that takes nothing more; its session is held by this transaction already."""
+    """End every recovery of a turn that accepts no more entries.  This transaction has locked its session."""
     for attempt in sorted(attempt for (attempt,) in (yield Run(_CLOSE_ALL, {"turn_id": turn.id}))):
         yield from _say_ended(replace(turn, attempt=attempt), now_ms)
 

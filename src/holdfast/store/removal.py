@@ -1,7 +1,7 @@
 """Removal: a session goes out of sight in one small transaction, and its rows go in many.
 
-A session that is removed belongs to nobody: no owner finds it, and its rows are on their way out.  What a crash left half
-done is known by that, and goes on with the next sweep.
+A removed session has the owner NOBODY, so no person finds it, and its rows are deleted step by step.  After a crash the
+next sweep goes on with the sessions of that owner.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ HIDE_MAX = 100
 # Of rows that are small, in tables with few indexes.
 FORGET_MAX = 500
 
-# A session at rest: nothing of it is still on its way, neither a turn of its own or of a task that it gave away, nor a
-# delivery nor a memory nor a process.
+# A session at rest: no turn, child turn, delivery, memory segment or process of it is still under way.
 _AT_REST = """
         s.state = 'ended' AND s.ended_at <= :ended_before
     AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state IN ('queued', 'running', 'waiting'))
@@ -124,7 +123,7 @@ class Found(NamedTuple):
     ended_at: int
 
 
-# What is removed: the ids of sessions, with the owners that nobody could look up any more.
+# The removed sessions, each with the owner that it had.
 Gone = list[tuple[SessionId, str]]
 
 

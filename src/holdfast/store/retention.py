@@ -29,7 +29,7 @@ EXPIRING = frozenset({"responses"})
 class Keep(StrEnum):
     SCHEMA = "as long as the store"
     SESSION = "as long as its session"
-    RETENTION = "ended one-shot sessions, and responses that nobody goes on with, by channel; conversations until deleted"
+    RETENTION = "ended one-shot sessions, and responses without a successor, by channel; conversations until deleted"
     OPERATOR = "until an operator removes it"
     AGE = "for a number of days"
 
@@ -89,7 +89,7 @@ async def enforce(
     now_ms: int,
 ) -> Pruned:
     """Delete what has outlived its retention."""
-    # What a crash left of sessions that were removed, and what was too much for whoever removed one.
+    # The rows of removed sessions that a crash or a large session has left.
     while await sessions.sweep():
         pass
     for channel in EXPIRING & one_shot_days.keys():

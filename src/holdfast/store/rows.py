@@ -43,7 +43,7 @@ SEGMENT = (
     "settled_at"
 )
 
-# Part of every claim: a node that was given up takes nothing more, even while it does not know it yet.
+# Part of every claim: a node that is declared dead claims no more work, even before it knows.
 NOT_GIVEN_UP = "NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = :node_id AND n.state = 'dead')"
 
 

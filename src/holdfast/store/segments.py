@@ -161,7 +161,7 @@ class SegmentStore:
         self._seal_idle = _SEAL_IDLE.format(skip_locked=skip_locked.format("m"))
 
     async def seal(self, session_id: SessionId, now_ms: int) -> bool:
-        """Close the open segment at a boundary; False when nothing is owed in it."""
+        """Close the open segment at a boundary; False when there is none."""
         return await self._database.write(
             lambda: locks.locked(Lock([locks.session(session_id)]), seal(session_id, now_ms)), wakes=lambda _: ("segments",)
         )
@@ -173,7 +173,7 @@ class SegmentStore:
         return await self._database.write(lambda: locks.locked(lock, seal_all(dialect, ids, now_ms)), wakes=_if_any)
 
     async def seal_idle(self, used_before: int, now_ms: int, limit: int = 500) -> int:
-        """Close the open segments of sessions that nobody has used since and that are at nothing; returns how many."""
+        """Close the open segments of sessions that are idle since then; returns how many."""
         params = {"used_before": used_before, "now": now_ms, "limit": limit}
         return await self._database.write(lambda: _all(self._seal_idle, params), wakes=_if_any)
 
@@ -237,7 +237,7 @@ class SegmentStore:
         return await self._database.read(lambda: _get(segment_id))
 
     async def of_turn(self, turn_id: TurnId) -> Segment | None:
-        """Return the segment that a turn is in; None when it owes nothing."""
+        """Return the segment that a turn is in; None when it is in none."""
         found = await self._database.read(lambda: _list(_OF_TURN, {"turn_id": turn_id}))
         return found[0] if found else None
 
@@ -282,7 +282,7 @@ class SegmentStore:
         return [(session_id, segments) for session_id, segments, _ in found], found[0][2] if found else 0
 
     async def unpaid(self, owner: str | None = None) -> list[Unpaid]:
-        """Count what a person, or everybody, has yet to pay, by the binding and how it stands."""
+        """Count the unpaid segments of one person or of all, by binding and state."""
         sql, params = (_UNPAID_OF_ALL, {}) if owner is None else (_UNPAID, {"person": owner})
         found = await self._database.read(lambda: _run(sql, params))
         return [
@@ -291,7 +291,7 @@ class SegmentStore:
         ]
 
     async def settled(self, owner: str | None = None) -> dict[SegmentState, int]:
-        """Count the segments of a person, or of everybody, that were committed and waived."""
+        """Count the committed and the waived segments of one person or of all."""
         sql, params = (_SETTLED_OF_ALL, {}) if owner is None else (_SETTLED, {"person": owner})
         found = await self._database.read(lambda: _run(sql, params))
         return {SegmentState.COMMITTED: 0, SegmentState.WAIVED: 0, **{SegmentState(state): count for state, count in found}}
@@ -338,7 +338,7 @@ def record(
 
 
 def sealing(session_id: SessionId, now_ms: int) -> Add:
-    """Return what closes the open segment of a session, for those who need not know whether there was one."""
+    """Return the statement that closes the open segment of a session, if there is one."""
     return Add(_SEAL, [{"session_id": session_id, "due_at": now_ms}])
 
 

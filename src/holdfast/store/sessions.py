@@ -94,8 +94,8 @@ _INTERRUPTION = f"""
        AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.turn_id = t.id AND e.kind = 'turn.undone')
      ORDER BY t.ordinal DESC LIMIT 1
 """
-# What somebody has pinned they want to keep.  Everything that uses a session writes the time into it and holds it meanwhile,
-# so that one which another node uses is passed over, or is not idle any more by the time it is held.
+# Pinned conversations are kept.  A transaction that uses a session locks it and writes the time, so a session that another
+# node uses is skipped, or is no longer idle once it can be locked.
 _IDLE = """
     SELECT s.id, s.updated_at FROM sessions s
      WHERE s.state IN ('open', 'suspended') AND s.channel = :channel AND s.updated_at <= :idle_before
@@ -114,7 +114,7 @@ _STANDING = f"""
              WHERE t.state = 'interrupted' AND s.state = 'open' AND s.strikes > 0 AND {_UNCLEARED})
 """
 EXPIRE_MAX = 20
-# Whoever deletes a session waits for so many steps; what is left of it then is for the janitor.
+# A deletion waits for this many sweeps; the janitor deletes the rest of the rows.
 SWEEPS_MAX = 25
 
 
@@ -200,7 +200,7 @@ class SessionStore:
             return {each: glance for each in session_ids for glance in await self._glimpse(each)}
 
     async def _glimpse(self, session_id: SessionId) -> list[Glance]:
-        """Return what can still be read of one session among damaged ones: all, itself alone, or nothing."""
+        """Return what can still be read of a damaged session: all of it, only its own row, or no row."""
         with contextlib.suppress(Damaged):
             return list((await self._database.read(lambda: _glance(self._glances, [session_id]))).values())
         with contextlib.suppress(Damaged, NotFound):
@@ -267,7 +267,7 @@ class SessionStore:
         return found[0][0] if found else None
 
     async def expire(self, channel: str, idle_before: int) -> int:
-        """End the conversations of a channel that nobody has used since, nor pinned; returns how many.
+        """End the conversations of a channel that are idle since then and not pinned; returns how many.
 
         What is still at something stays.  Each has ended when it was last used, so that retention counts from there.
         """
@@ -288,7 +288,7 @@ class SessionStore:
     async def pruning(self, channel: str, ended_before: int) -> AsyncGenerator[int]:
         """Prune in steps that keep no other write waiting; yields after each how many sessions are gone by it.
 
-        Whoever stops in between leaves nothing half done that another one, or the next `sweep`, would not go on with.
+        A caller may stop after any step: the next call or `sweep` goes on from there.
         """
         database, ended_since = self._database, 0
         while True:
@@ -307,7 +307,7 @@ class SessionStore:
             ended_since = found[-1].ended_at
 
     async def sweep(self) -> int:
-        """Delete some rows of sessions that were removed; returns how many, and 0 once nothing is left of them."""
+        """Delete some rows of removed sessions; returns how many, and 0 once all are deleted."""
         return await removal.sweep(self._database)
 
     async def forget_keys(self, before: int) -> int:

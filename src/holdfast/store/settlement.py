@@ -1,4 +1,4 @@
-"""How turns come to rest: finished by their worker, cancelled by anyone, or interrupted when their worker is lost.
+"""How turns come to rest: finished by their worker, cancelled on request, or interrupted when their worker is lost.
 
 Each is one transaction: the state, the closing entry, the deliveries, the memory debt and the end of a one-shot session
 are all there, or none is.
@@ -77,9 +77,9 @@ class Settlement:
         return ended, entries
 
     async def cancel(self, turn_id: TurnId, cause: Cause, now_ms: int) -> Turn:
-        """Cancel a turn in flight, whoever holds it: its fence moves, so the holder's next write changes nothing.
+        """Cancel a turn in flight.  Its fence moves, so the next write of its worker changes nothing.
 
-        What works for it is cancelled too.  Raises `IllegalMove` when it is at rest already.
+        Its child turns are cancelled too.  Raises `IllegalMove` when it is at rest already.
         """
         dialect = self._database.dialect
         turn, *_ = await self._database.write(
@@ -110,7 +110,7 @@ class Settlement:
         )
 
     async def undo(self, session_id: SessionId, now_ms: int, once: Once | None = None) -> Turn | None:
-        """Take the last exchange out of a conversation; nothing is deleted, it is only left out from now on.
+        """Leave the last exchange out of a conversation from now on.  Its entries stay.
 
         Returns its turn, or None when there is none.  Raises `IllegalMove` while it is in flight.
         """
@@ -294,7 +294,7 @@ def _give_up(dialect: Dialect, given_up: Sequence[Turn], now_ms: int) -> Transac
 def _announce(dialect: Dialect, node_id: NodeId, banner: str, text: str, now_ms: int) -> Transaction[list[Turn]]:
     yield locks.UNNAMED
     at_work = [session_id for (session_id,) in (yield Run(_AT_WORK, {"node_id": node_id}))]
-    # Held, so that nothing is said in a turn that is cancelled at the same moment.
+    # So that a turn that is cancelled at the same moment gets no banner.
     yield Lock(list(map(locks.session, at_work)))
     found = yield Run(_RUNNING.format(ids=dialect.each("ids")), {"node_id": node_id, "ids": rows.encode(at_work)})
     running = sorted(map(rows.turn, found), key=lambda turn: turn.id)

@@ -45,7 +45,7 @@ _ALLOWED = """
 
 
 class SpendingStore:
-    """Everything that was spent, for as long as it matters."""
+    """What model calls have used."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -79,7 +79,7 @@ def record(entries: Sequence[Entry]) -> Transaction[None]:
 
 
 def recording(entries: Sequence[Entry]) -> list[Add]:
-    """Return what writes what entries say was used.  Their place in the journal is their key, so nothing counts twice."""
+    """Return the statement that records the usage in entries.  The place in the journal is its key, so none counts twice."""
     used = [_params(entry) for entry in entries if entry.kind is EntryKind.USAGE and entry.nth is not None]
     return [Add(_RECORD, used)] if used else []
 
@@ -97,7 +97,7 @@ def _params(entry: Entry) -> Params:
 
 
 def _amount(value: object) -> int:
-    # What a provider reports may be anything; what is no amount counts as none.
+    # A provider may report anything; what is not a positive number counts as 0.
     return value if isinstance(value, int) and value > 0 else 0
 
 

@@ -205,7 +205,7 @@ class SqliteDatabase:
         future: asyncio.Future[T] = self._loop.create_future()
         job = _Job(work, future, how)
         if heralds := how.get("heralds"):
-            # Whoever is woken now comes in the same round of the loop, right behind it.
+            # Work that is woken now is queued in the same round of the loop, and shares the commit.
             self._loop.call_soon(self._jobs.put, job)
             self.wakes.wake(heralds)
         else:
@@ -223,12 +223,12 @@ class SqliteDatabase:
 
     async def inspect(self) -> Sequence[str]:
         found = await asyncio.to_thread(self._inspect)
-        # What was met by itself stays known, also where a look at the whole does not find it again.
+        # Damage that a statement met stays known, even if the inspection does not find it.
         self._damage = tuple(dict.fromkeys((*self._damage, *found)))[:DAMAGE_MAX]
         return self._damage
 
     def _inspect(self) -> list[str]:
-        """Read the whole file on a connection of its own, slowly enough that nothing else notices."""
+        """Read the whole file on a separate connection, slowly enough that other work is not delayed."""
         found: list[str] = []
         connection: apsw.Connection | None = None
         try:
@@ -246,12 +246,12 @@ class SqliteDatabase:
         return [line for line in found if line != "ok"]
 
     def _rest(self) -> bool:
-        """Leave the machine to others for a moment; True once the store is closed, and nobody wants to know any more."""
+        """Pause for a moment; True once the store is closed, which ends the inspection."""
         time.sleep(INSPECTION_REST_S)
         return self._closed
 
     def _suspect(self, error: Exception) -> Damaged:
-        """Remember damage that was met, and have somebody look at the whole."""
+        """Remember damage, and wake the inspector to look at the whole store."""
         if not self._damage:
             self._damage = (str(error),)
         with contextlib.suppress(RuntimeError):  # The loop is gone, and with it everyone who would look.
@@ -364,7 +364,7 @@ class SqliteDatabase:
             self._break(error)
 
     def _truncate(self) -> None:
-        """Empty the WAL, unless somebody reads from it: nobody waits for that."""
+        """Empty the WAL, unless a reader uses it: that is not waited for."""
         self._truncates = False
         self._connection.set_busy_timeout(0)
         try:
@@ -395,7 +395,7 @@ class SqliteDatabase:
         try:
             self._commit(essential)
         except apsw.FullError:
-            # A full disk is not a broken one: whoever ends a turn tries again until there is room.
+            # A full disk is not a broken one: the worker that ends a turn tries again until there is room.
             self._roll_back()
             _refuse(essential, [])
 
@@ -412,7 +412,7 @@ class SqliteDatabase:
                 # SQLite may have rolled the whole transaction back by then.
                 raise
             except (apsw.CorruptError, UnicodeDecodeError) as error:
-                # Whoever needs these rows is refused; the others of the batch are kept elsewhere.
+                # This job fails; the rows of the other jobs are on other pages.
                 execute("ROLLBACK TO job")
                 job.outcome = self._suspect(error)
             except Exception as error:
@@ -455,7 +455,7 @@ class SqliteDatabase:
 
 def _tell(future: asyncio.Future[Any], outcome: object) -> None:
     if future.done():
-        return  # Whoever asked has been cancelled.
+        return  # The caller was cancelled.
     if isinstance(outcome, Exception):
         future.set_exception(outcome)
     else:
@@ -524,7 +524,7 @@ def _run_one(connection: apsw.Connection, statement: Run | RunMany | Add) -> lis
 
 
 def _look_at_the_ends(connection: apsw.Connection) -> None:
-    """Read the end of every table: where that is damaged nothing new can be written, so that there is nothing to serve."""
+    """Read the end of every table: if that is damaged, no row can be added, and the store cannot be used."""
     for (name,) in connection.execute(_TABLES).fetchall():
         connection.execute(f'SELECT 1 FROM "{name}" ORDER BY rowid DESC LIMIT 1').fetchall()
 

@@ -34,7 +34,7 @@ class Store:
     """The aggregates, each with its transactions."""
 
     def __init__(self, database: Database, redaction: Redaction | None = None, quota: Quota | None = None) -> None:
-        # Only where secrets of our own are kept they are kept as they are.
+        # Generated secrets and the settings of webhooks are stored as they are; everything else is masked.
         self.secrets = SecretStore(database)
         self.webhooks = WebhookStore(database)
         if redaction:
@@ -67,11 +67,11 @@ class Store:
 
     @property
     def damage(self) -> Sequence[str]:
-        """What is known to be damaged, as far as anybody has looked."""
+        """The damage that was found so far."""
         return self.database.damage
 
     async def inspect(self) -> Sequence[str]:
-        """Read the whole store beside everything else, and return what is damaged."""
+        """Read the whole store in the background and return the damage."""
         return await self.database.inspect()
 
     async def give_back(self) -> int:

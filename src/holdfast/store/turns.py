@@ -46,7 +46,7 @@ _LAST_BEGUN = f"""
     COALESCE((SELECT MAX(e.at) FROM entries e WHERE e.turn_id = t.id AND e.kind = 'turn.started'), 0) DESC, {_FIRST_COME}
 """
 _OF_OWNER = f"AND t.owner = :owner AND NOT {_SUSPECT}"
-# The words of an index of its own, so that nobody who waits is looked for among thousands that nobody waits for.
+# The condition of an index, so that turns with a waiting client are not searched for among thousands without one.
 _WAITED_FOR = f"{_OF_OWNER} AND t.mode <> 'detached'"
 # One step of the index for each owner, however many turns of one wait.
 _OWNERS = """
@@ -158,11 +158,11 @@ _DELIVERED = """
       FROM deliveries WHERE turn_id = :id AND part > 0
 """
 _HELD = f"SELECT {rows.TURN} FROM turns WHERE node_id = :node_id"
-# They are few: the index holds no turn that works for nobody.
+# The index holds only child turns, so this is cheap.
 _AT_WORK_FOR = f"""
     SELECT {rows.TURN} FROM turns WHERE parent_turn_id = :id AND state IN ('queued', 'running', 'waiting') ORDER BY id
 """
-# What was cancelled together with whoever wanted it needs no report, and in a session that is being removed nobody reads it.
+# A child that was cancelled with its parent needs no report, nor does one whose parent's session is being removed.
 _UNREPORTED = f"""
     SELECT {rows.qualified(rows.TURN, "t")}
       FROM sessions s JOIN turns t ON t.session_id = s.id JOIN turns p ON p.id = t.parent_turn_id
@@ -181,7 +181,7 @@ _TALLY = """
      UNION ALL SELECT state, COUNT(*) FROM turns WHERE state = 'interrupted' GROUP BY state
      UNION ALL SELECT state, COUNT(*) FROM turns WHERE state IN ('failed', 'cancelled') GROUP BY state
 """
-# A node with so many times the room that turns may have for which nobody waits claims both kinds at once.
+# A node with this many times the room that detached turns may have claims both kinds at once.
 ROOMY = 4
 
 
@@ -190,7 +190,7 @@ class TurnStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # Where nobody else can be in the way, what is claimed starts in the same breath.
+        # On an exclusive store a turn starts with its claim, because no other node can interfere.
         both = (_TAKE_WAITED_FOR, _TAKE) if database.exclusive else (_CLAIM_WAITED_FOR, _CLAIM_OF_OWNER)
         self._take = [sql.format(skip_locked=database.dialect.skip_locked) for sql in both]
         alone = _TAKE_SUSPECT if database.exclusive else _CLAIM_SUSPECT
@@ -200,10 +200,10 @@ class TurnStore:
     async def take(
         self, node_id: NodeId, limit: int, now_ms: int, *, detached: int | None = None, load: Load | None = None
     ) -> list[tuple[Turn, list[Entry]]]:
-        """Claim turns, those first that somebody waits for, and of the others not more than `detached`.
+        """Claim turns: first those with a waiting client, then at most `detached` of the others.
 
         They are shared between their owners, by what runs already.  Suspects are left out.
-        They have started already where that cannot fail, because the store is ours alone; else they are still queued.
+        On an exclusive store they have started already; elsewhere they are still queued.
         """
         dialect, (waited_for, any_) = self._database.dialect, self._take
         wanted = ((waited_for, limit), (any_, limit if detached is None else detached))
@@ -401,7 +401,7 @@ def _begun(dialect: Dialect, taken: Sequence[Turn], now_ms: int) -> Transaction[
 def _claim_at_once(
     wanted: Sequence[tuple[str, int]], node_id: NodeId, room: int, now_ms: int, load: Load, owner: str
 ) -> Transaction[list[Turn]]:
-    """Claim turns of the only owner on one round trip.  The few places of those that nobody waits for are set aside."""
+    """Claim turns of the only owner in one round trip.  The few places of detached turns are set aside."""
     (waited_for, _), (any_, detached) = wanted
     share = load.shares([owner], room).get(owner, 0)
     claims = [(waited_for, share - detached), (any_, min(detached, share))]
@@ -422,7 +422,7 @@ def _release(turn: Turn) -> Transaction[None]:
 
 def _start(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
     yield Lock([locks.session(turn.session_id)])
-    # Every attempt numbers its own entries, whatever an earlier one had written.
+    # Every attempt numbers its entries from 1.
     running = replace(turn.on(TurnEvent.START), attempt=turn.attempt + 1, nth=0, started_at=turn.started_at or now_ms)
     writes, entries = journal.writing_next(running, 1, [_started(running, now_ms)])
     start = Run(_START, {"id": turn.id, "fence": turn.fence, "now": now_ms}, needed=True)
@@ -433,13 +433,13 @@ def _start(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
 
 
 def _already_started(turn: Turn) -> Transaction[tuple[Turn, list[Entry]]]:
-    """Answer a repeated start like the first, if nothing came after it."""
+    """Answer a repeated start like the first, if the turn has not moved on."""
     started = yield from unmoved(turn, TurnState.RUNNING, 1)
     return started, (yield from journal.written(started, 0))
 
 
 def unmoved(turn: Turn, state: TurnState, nth: int | None) -> Transaction[Turn]:
-    """Return a turn that nobody but the caller has moved, whatever its `nth` where that is None.
+    """Return a turn that only the caller has moved.  `nth` is compared unless it is None.
 
     Raises `Stale`, also when it was pruned meanwhile.
     """
@@ -457,7 +457,7 @@ def _park(
     hold = {"id": turn.id, "fence": turn.fence, "nth": turn.nth, "count": len(drafts)}
     if not (yield Run(_PARK, hold)):
         return (yield from _already_parked(turn, len(drafts)))
-    # What the worker leaves in the middle of is decided now: after the answer nobody would know of it.
+    # Calls that the worker has started are decided now, because its next attempt does not know of them.
     yield from journal.decide_calls(dialect, [turn], drafts[-1].at)
     for before, after in calls:
         yield from journal.save_call(before, after)
@@ -466,7 +466,7 @@ def _park(
 
 
 def _already_parked(turn: Turn, count: int) -> Transaction[tuple[Turn, list[Entry]]]:
-    """Answer a repeated park like the first, while nobody has answered the question."""
+    """Answer a repeated park like the first, while the question is open."""
     waiting = yield from unmoved(turn, TurnState.WAITING, turn.nth + count)
     return waiting, (yield from journal.written(waiting, turn.nth))
 
@@ -513,7 +513,7 @@ def _heed(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
     yield Lock([locks.session(turn.session_id)])
     stands = yield from unmoved(turn, TurnState.RUNNING, None)
     if stands.nth != turn.nth:
-        # Nobody else writes for this worker, so these came with an answer that was lost.
+        # Only this worker writes here, so these entries belong to an answer that was lost.
         return stands, (yield from journal.written(stands, turn.nth))
     joined: list[DraftEntry] = []
     for each in (yield from _turns(_JOINING, _place(turn))):
@@ -527,7 +527,7 @@ def _heed(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
 
 
 def _join(message: Turn, host: Turn, now_ms: int) -> Transaction[str | None]:
-    """Make a waiting message part of a running turn; None when somebody else moved it first."""
+    """Make a waiting message part of a running turn; None when it was moved elsewhere first."""
     state = message.on(TurnEvent.JOIN).state
     place = {"id": message.id, "fence": message.fence, "state": state.value, "host": host.id, "now": now_ms}
     moved = yield Run(_JOIN, place)

@@ -1,4 +1,4 @@
-"""Vital signs: what a store says of itself to whoever only looks."""
+"""Vital signs: the state of a store, read without changing it."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ DAMAGE_MAX = 3
 # Of the last ones: where a clock was set back, what was written before is the newest for a while.
 _NEWEST = "SELECT MAX(at) FROM (SELECT at FROM entries ORDER BY id DESC LIMIT 1000) AS written"
 _SIZE_BYTES = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
-# Reading more than this takes longer than anybody waits for a look.
+# A larger store takes too long to read for a quick check.
 LOOKED_THROUGH_MAX_BYTES = 1024 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vitals:
-    """How a store is.  `now_ms` is its own clock's time, where it has one; `newest_at` is that of its newest entry.
-
-    It was not `looked_through` where it is too large, or where somebody else takes care of that.
-    """
+    """How a store is."""
 
     newest_at: int | None
+    """The time of its newest entry."""
     now_ms: int | None
+    """The time by its own clock; None for an embedded store."""
     looked_through: bool
+    """Whether all of it was read.  A large store, and a database with tools of its own, is not."""
     damage: Sequence[str]
 
 
 async def vitals(database: Database) -> Vitals:
-    """Look at a store; nothing is changed."""
+    """Read the vital signs of a store."""
     return await database.read(lambda: _look(database.dialect))
 
 

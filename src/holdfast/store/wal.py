@@ -13,10 +13,10 @@ _MAGIC = (0x377F0682, 0x377F0683)
 
 
 def keep_unreadable_wal(database: Path) -> tuple[str, ...]:
-    """Set a log aside that SQLite will not read, before it writes over it; returns what there is to say about it.
+    """Set aside a log that SQLite cannot read, before SQLite overwrites it; returns a description of the damage.
 
-    SQLite takes a log whose header it cannot read for an empty one.  What was committed into it is lost then, and only
-    whoever has the file can say what that was.
+    SQLite takes a log whose header it cannot read for an empty one.  Commits that are only in it are lost to the store, so
+    the file is kept for people to look at.
     """
     log = log_of(database)
     if not is_unreadable(log):
