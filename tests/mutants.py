@@ -318,7 +318,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "acceptance order",
-        "store/turns.py",
+        "store/claims.py",
         "AND o.ordinal < t.ordinal\n                              AND o.state IN ('queued', 'running', 'waiting'))",
         "AND o.ordinal < t.ordinal\n                              AND o.state IN ('running'))",
         ("tests/conformance/test_turns.py",),
@@ -367,14 +367,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "suspects are left out of the usual claim",
-        "store/turns.py",
+        "store/claims.py",
         '_OF_OWNER = f"AND t.owner = :owner AND NOT {_SUSPECT}"',
         '_OF_OWNER = "AND t.owner = :owner"',
         ("tests/conformance/test_strikes.py",),
     ),
     Mutant(
         "the suspect that began last is taken first",
-        "store/turns.py",
+        "store/claims.py",
         "e.kind = 'turn.started'), 0) DESC",
         "e.kind = 'turn.started'), 0) ASC",
         ("tests/conformance/test_strikes.py",),
@@ -395,7 +395,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a deferred turn is not claimable before its time",
-        "store/turns.py",
+        "store/claims.py",
         "WHERE t.state = 'queued' AND t.node_id IS NULL AND t.retry_at IS NULL {which}",
         "WHERE t.state = 'queued' AND t.node_id IS NULL {which}",
         ("tests/conformance/test_deferrals.py",),

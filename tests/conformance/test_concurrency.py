@@ -18,7 +18,7 @@ from holdfast.core.segments import SegmentEvent, SegmentState
 from holdfast.core.turns import Cause, Mode, Policy, Resume, Turn, TurnState
 from holdfast.errors import IllegalMove, KeyReused, NodeLost, Rejected, SessionBusy, Stale, StoreDown
 from holdfast.ids import NodeId, TurnId, new_session_id, new_turn_id
-from holdfast.store import cancellation, deliveries, intake, journal, nodes, segments, settlement, turns
+from holdfast.store import cancellation, claims, deliveries, intake, journal, nodes, segments, settlement, turns
 from holdfast.store.database import POSTGRES, Run, Transaction, Work
 from holdfast.store.store import Store
 from tests.claims import claim
@@ -234,10 +234,10 @@ async def test_a_turn_that_is_cancelled_while_its_node_stops_is_not_told_of_it(s
 async def test_a_cancel_reaches_a_turn_that_moves_at_the_same_moment(scene: Scene) -> None:
     """A1: it was claimed between our look and our write, which is no reason to leave it."""
     receipt = await scene.accept()
-    claim = turns._claiming("").format(skip_locked=POSTGRES.skip_locked)
+    claim = claims.claiming("").format(skip_locked=POSTGRES.skip_locked)
     claimed, cancelled = await race(
         scene,
-        lambda: turns._claim(claim, scene.node, 1),
+        lambda: claims.claim(claim, scene.node, 1),
         lambda: scene.store.settlement.cancel(receipt.turn_id, Cause.USER, scene.now),
     )
     assert isinstance(cancelled, Turn)
@@ -250,10 +250,10 @@ async def test_a_cancel_reaches_a_turn_that_moves_at_the_same_moment(scene: Scen
 async def test_ending_a_session_reaches_a_turn_that_is_claimed_at_the_same_moment(scene: Scene) -> None:
     """A1"""
     receipt = await scene.accept()
-    claim = turns._claiming("").format(skip_locked=POSTGRES.skip_locked)
+    claim = claims.claiming("").format(skip_locked=POSTGRES.skip_locked)
     _, ended = await race(
         scene,
-        lambda: turns._claim(claim, scene.node, 1),
+        lambda: claims.claim(claim, scene.node, 1),
         lambda: scene.store.settlement.end_session(receipt.session_id, "user", scene.now),
     )
     assert ended is None

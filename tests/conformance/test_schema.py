@@ -26,6 +26,7 @@ from holdfast.ids import MemoryId, SessionId, TurnId, new_node_id
 from holdfast.store import access as access_sql
 from holdfast.store import cancellation as cancellation_sql
 from holdfast.store import catalog as catalog_sql
+from holdfast.store import claims as claims_sql
 from holdfast.store import closing as closing_sql
 from holdfast.store import deliveries as deliveries_sql
 from holdfast.store import forks as forks_sql
@@ -847,7 +848,7 @@ STATEMENT = re.compile(r"\s*(SELECT|UPDATE|DELETE|INSERT|WITH)\b")
 MODULES = (
     intake_sql, turns_sql, settlement_sql, forks_sql, journal_sql, deliveries_sql, segments_sql, nodes_sql, jobs_sql,
     sessions_sql, recoveries_sql, questions_sql, processes_sql, spending_sql, memories_sql, cancellation_sql, closing_sql,
-    access_sql, webhooks_sql, catalog_sql, passages_sql, removal_sql,
+    access_sql, webhooks_sql, catalog_sql, passages_sql, removal_sql, claims_sql,
 )  # fmt: skip
 # Indexes that hold only what is on its way, so that reading all of one is no scan of what has been.
 SMALL = (
@@ -933,11 +934,11 @@ async def test_sessions_are_hidden_by_their_ids(scene: Scene) -> None:
     [
         ("sessions._FIND", "sessions_one_open_per_key"),
         ("intake._HOLD", "sessions_one_open_per_key"),
-        ("turns._CLAIM_OF_OWNER", "turns_claimable"),
-        ("turns._CLAIM_OF_OWNER", "turns_in_flight"),
-        ("turns._CLAIM_WAITED_FOR", "turns_waited_for"),
-        ("turns._TAKE", "turns_claimable"),
-        ("turns._TAKE_WAITED_FOR", "turns_waited_for"),
+        ("claims._CLAIM_OF_OWNER", "turns_claimable"),
+        ("claims._CLAIM_OF_OWNER", "turns_in_flight"),
+        ("claims._CLAIM_WAITED_FOR", "turns_waited_for"),
+        ("claims._TAKE", "turns_claimable"),
+        ("claims._TAKE_WAITED_FOR", "turns_waited_for"),
         ("turns._HELD", "turns_held"),
         ("deliveries._DUE", "deliveries_due"),
         ("segments._DUE", "segments_due"),

@@ -1,4 +1,4 @@
-"""Turns while they are under way; how they come in is in intake.py, how they end in settlement.py."""
+"""Turns under way.  intake.py accepts them, claims.py takes them to run, and settlement.py ends them."""
 
 from __future__ import annotations
 
@@ -16,64 +16,10 @@ from holdfast.core.questions import Question
 from holdfast.core.turns import Turn, TurnEvent, TurnState
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store import dedupe, journal, locks, questions, rows
-from holdfast.store.database import Database, Dialect, Lock, Params, Row, Run, Together, Transaction
+from holdfast.store import claims, dedupe, journal, locks, questions, rows
+from holdfast.store.claims import Claims
+from holdfast.store.database import Database, Dialect, Lock, Params, Run, Together, Transaction
 
-# A turn is claimable when it is the oldest of its session that is still in flight: acceptance order, one at a time.
-_IS_FIRST = """NOT EXISTS (SELECT 1 FROM turns o WHERE o.session_id = t.session_id AND o.ordinal < t.ordinal
-                              AND o.state IN ('queued', 'running', 'waiting'))"""
-_FIRST_COME = "t.accepted_at, t.id"
-
-
-def _claiming(which: str, changes: str = "", unless: str = "", order: str = _FIRST_COME) -> str:
-    """Return the statement that takes the oldest turns; it leaves open how others are passed over that are being taken."""
-    return f"""
-    WITH heads AS MATERIALIZED (
-        SELECT t.id AS head FROM turns t
-         WHERE t.state = 'queued' AND t.node_id IS NULL AND t.retry_at IS NULL {which} AND {rows.NOT_GIVEN_UP}
-           AND {_IS_FIRST}
-         ORDER BY {order} LIMIT :limit {{skip_locked}})
-    UPDATE turns SET node_id = :node_id, fence = fence + 1 {changes}
-      FROM heads WHERE turns.id = heads.head AND turns.state = 'queued' AND turns.node_id IS NULL
-       {unless}
- RETURNING {rows.qualified(rows.TURN, "turns")}
-"""
-
-
-_SUSPECT = f"EXISTS (SELECT 1 FROM sessions s WHERE s.id = t.session_id AND s.strikes >= {sessions.STRIKES_SUSPECT})"
-# The last one to begin before a crash first: the others had run for longer without one.
-_LAST_BEGUN = f"""
-    COALESCE((SELECT MAX(e.at) FROM entries e WHERE e.turn_id = t.id AND e.kind = 'turn.started'), 0) DESC, {_FIRST_COME}
-"""
-_OF_OWNER = f"AND t.owner = :owner AND NOT {_SUSPECT}"
-# The condition of an index, so that turns with a waiting client are not searched for among thousands without one.
-_WAITED_FOR = f"{_OF_OWNER} AND t.mode <> 'detached'"
-# One step of the index for each owner, however many turns of one wait.
-_OWNERS = """
-    WITH RECURSIVE owners (owner) AS (
-        SELECT MIN(owner) FROM turns WHERE state = 'queued' AND node_id IS NULL AND retry_at IS NULL
-         UNION ALL
-        SELECT (SELECT MIN(t.owner) FROM turns t
-                 WHERE t.state = 'queued' AND t.node_id IS NULL AND t.retry_at IS NULL AND t.owner > owners.owner)
-          FROM owners WHERE owners.owner IS NOT NULL)
-    SELECT owner FROM owners WHERE owner IS NOT NULL
-"""
-_STARTS = ", state = 'running', attempt = attempt + 1, nth = 1, started_at = COALESCE(started_at, :now)"
-_LIVE = """
-    AND NOT EXISTS (SELECT 1 FROM turns l WHERE l.session_id = turns.session_id AND l.state IN ('running', 'waiting'))
-"""
-_CLAIM_OF_OWNER = _claiming(_OF_OWNER)
-_CLAIM_WAITED_FOR = _claiming(_WAITED_FOR)
-_TAKE = _claiming(_OF_OWNER, _STARTS, _LIVE)
-_TAKE_WAITED_FOR = _claiming(_WAITED_FOR, _STARTS, _LIVE)
-_CLAIM_SUSPECT = _claiming(f"AND {_SUSPECT}", order=_LAST_BEGUN)
-_TAKE_SUSPECT = _claiming(f"AND {_SUSPECT}", _STARTS, _LIVE, order=_LAST_BEGUN)
-_NEXT_SUSPECT = f"""
-    SELECT {rows.qualified(rows.TURN, "t")} FROM turns t
-     WHERE t.state = 'queued' AND t.node_id IS NULL AND t.retry_at IS NULL AND {_SUSPECT} AND {_IS_FIRST}
-     ORDER BY {_LAST_BEGUN} LIMIT 1
-"""
-_NUMBER_ALL = "UPDATE sessions SET seq = seq + 1 WHERE id IN {ids} RETURNING id, seq"
 _RELEASE = """
     UPDATE turns SET node_id = NULL, fence = fence + 1 WHERE id = :id AND fence = :fence AND state = 'queued'
  RETURNING id
@@ -181,8 +127,6 @@ _TALLY = """
      UNION ALL SELECT state, COUNT(*) FROM turns WHERE state = 'interrupted' GROUP BY state
      UNION ALL SELECT state, COUNT(*) FROM turns WHERE state IN ('failed', 'cancelled') GROUP BY state
 """
-# A node with this many times the room that detached turns may have claims both kinds at once.
-ROOMY = 4
 
 
 class TurnStore:
@@ -190,11 +134,7 @@ class TurnStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # On an exclusive store a turn starts with its claim, because no other node can interfere.
-        both = (_TAKE_WAITED_FOR, _TAKE) if database.exclusive else (_CLAIM_WAITED_FOR, _CLAIM_OF_OWNER)
-        self._take = [sql.format(skip_locked=database.dialect.skip_locked) for sql in both]
-        alone = _TAKE_SUSPECT if database.exclusive else _CLAIM_SUSPECT
-        self._take_suspect = alone.format(skip_locked=database.dialect.skip_locked)
+        self._claims = Claims(database)
         self._ripen = _RIPEN.format(skip_locked=database.dialect.skip_locked)
 
     async def take(
@@ -205,24 +145,22 @@ class TurnStore:
         They are shared between their owners, by what runs already.  Suspects are left out.
         On an exclusive store they have started already; elsewhere they are still queued.
         """
-        dialect, (waited_for, any_) = self._database.dialect, self._take
-        wanted = ((waited_for, limit), (any_, limit if detached is None else detached))
+        detached = limit if detached is None else detached
         return await self._database.write(
-            lambda: _take(dialect, wanted, node_id, limit, now_ms, load or Load()),
+            lambda: self._claims.take(node_id, limit, now_ms, detached, load or Load()),
             wakes=lambda taken: [f"appended:{turn.session_id}" for turn, entries in taken if entries],
             heeds=("turns",),
         )
 
     async def suspect(self) -> Turn | None:
         """Return the suspect that is taken next: a turn that may have crashed its nodes, so that it has to run alone."""
-        found = await self._database.read(lambda: _turns(_NEXT_SUSPECT, {}))
+        found = await self._database.read(lambda: _turns(claims.NEXT_SUSPECT, {}))
         return found[0] if found else None
 
     async def take_suspect(self, node_id: NodeId, now_ms: int) -> list[tuple[Turn, list[Entry]]]:
         """Claim one suspect, as `take` does the others."""
-        dialect, sql = self._database.dialect, self._take_suspect
         return await self._database.write(
-            lambda: _take_one(dialect, sql, node_id, now_ms),
+            lambda: self._claims.take_suspect(node_id, now_ms),
             wakes=lambda taken: [f"appended:{turn.session_id}" for turn, entries in taken if entries],
             heeds=("turns",),
         )
@@ -347,74 +285,6 @@ class TurnStore:
         return await self._database.read(_tally)
 
 
-def _claim(sql: str, node_id: NodeId, limit: int, now_ms: int = 0, owner: str | None = None) -> Transaction[list[Turn]]:
-    return _in_order((yield _claiming_of(sql, node_id, limit, now_ms, owner)))
-
-
-def _claiming_of(sql: str, node_id: NodeId, limit: int, now_ms: int, owner: str | None) -> Run:
-    params: Params = {"node_id": node_id, "limit": limit, "now": now_ms}
-    return Run(sql, params if owner is None else {**params, "owner": owner})
-
-
-def _in_order(claimed: Sequence[Row]) -> list[Turn]:
-    return sorted((rows.turn(row) for row in claimed), key=lambda turn: (turn.accepted_at, turn.id))
-
-
-def _take(
-    dialect: Dialect, wanted: Sequence[tuple[str, int]], node_id: NodeId, room: int, now_ms: int, load: Load
-) -> Transaction[list[tuple[Turn, list[Entry]]]]:
-    yield locks.UNNAMED
-    taken: list[Turn] = []
-    owners: list[str] = [owner for (owner,) in (yield Run(_OWNERS))]
-    detached = wanted[1][1]
-    if dialect.name == "postgres" and len(owners) == 1 and room >= ROOMY * detached:
-        return [(turn, []) for turn in (yield from _claim_at_once(wanted, node_id, room, now_ms, load, owners[0]))]
-    for sql, limit in wanted:
-        waiting, left = owners, min(limit, room - len(taken))
-        while shares := load.shares(waiting, left):
-            waiting = list[str]()
-            for owner, share in shares.items():
-                claimed = yield from _claim(sql, node_id, share, now_ms, owner)
-                taken, left, load = taken + claimed, left - len(claimed), load.and_(owner, len(claimed))
-                # What one owner has no use for is shared between those who may have more.
-                waiting += [owner] if len(claimed) == share else []
-    return (yield from _begun(dialect, taken, now_ms))
-
-
-def _take_one(dialect: Dialect, sql: str, node_id: NodeId, now_ms: int) -> Transaction[list[tuple[Turn, list[Entry]]]]:
-    yield locks.UNNAMED
-    return (yield from _begun(dialect, (yield from _claim(sql, node_id, 1, now_ms)), now_ms))
-
-
-def _begun(dialect: Dialect, taken: Sequence[Turn], now_ms: int) -> Transaction[list[tuple[Turn, list[Entry]]]]:
-    """Write the first entry of what has started with its claim."""
-    running = [turn for turn in taken if turn.state is TurnState.RUNNING]
-    if not running:
-        return [(turn, []) for turn in taken]
-    ids = rows.encode([turn.session_id for turn in running])
-    numbers: dict[SessionId, int] = dict((yield Run(_NUMBER_ALL.format(ids=dialect.each("ids")), {"ids": ids})))
-    started = [(turn, journal.numbered(turn, numbers[turn.session_id], 1, [_started(turn, now_ms)])) for turn in running]
-    yield from journal.insert([entry for _, entries in started for entry in entries])
-    return started
-
-
-def _claim_at_once(
-    wanted: Sequence[tuple[str, int]], node_id: NodeId, room: int, now_ms: int, load: Load, owner: str
-) -> Transaction[list[Turn]]:
-    """Claim turns of the only owner in one round trip.  The few places of detached turns are set aside."""
-    (waited_for, _), (any_, detached) = wanted
-    share = load.shares([owner], room).get(owner, 0)
-    claims = [(waited_for, share - detached), (any_, min(detached, share))]
-    found = yield Together(
-        [_claiming_of(sql, node_id, limit, now_ms, owner) for sql, limit in claims if limit > 0], last=True
-    )
-    return [turn for claimed in found for turn in _in_order(claimed)]
-
-
-def _started(turn: Turn, now_ms: int) -> DraftEntry:
-    return DraftEntry(kind=EntryKind.TURN_STARTED, at=now_ms, data={"attempt": turn.attempt})
-
-
 def _release(turn: Turn) -> Transaction[None]:
     yield locks.UNNAMED
     yield Run(_RELEASE, {"id": turn.id, "fence": turn.fence})
@@ -424,7 +294,7 @@ def _start(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
     yield Lock([locks.session(turn.session_id)])
     # Every attempt numbers its entries from 1.
     running = replace(turn.on(TurnEvent.START), attempt=turn.attempt + 1, nth=0, started_at=turn.started_at or now_ms)
-    writes, entries = journal.writing_next(running, 1, [_started(running, now_ms)])
+    writes, entries = journal.writing_next(running, 1, [claims.started(running, now_ms)])
     start = Run(_START, {"id": turn.id, "fence": turn.fence, "now": now_ms}, needed=True)
     started, *found = yield Together((start, *writes), last=True)
     if not started:
