@@ -23,6 +23,7 @@ const OLDER_WITHIN = 2;
 const ANCHORS_SCROLL = typeof CSS !== "undefined" && CSS.supports("overflow-anchor", "auto");
 
 export class Scroller {
+  /** Changes when other rows have to be drawn. */
   readonly #place = signal<Place>("end");
   readonly #isAtEnd = signal(true);
   readonly #heights = new Map<string, number>();
@@ -36,11 +37,6 @@ export class Scroller {
   #touchedAt = Number.NEGATIVE_INFINITY;
   /** The first visible row, and its top before a render that may move it. */
   #anchor: { id: string; top: number } | null = null;
-
-  /** Changes when other rows have to be drawn. */
-  get place(): ReadonlySignal<Place> {
-    return this.#place;
-  }
 
   get isAtEnd(): ReadonlySignal<boolean> {
     return this.#isAtEnd;

@@ -126,7 +126,6 @@ const PAUSE_MS = 100;
 const HITS_MAX = 50;
 
 interface SearchResult {
-  words: string;
   hits: readonly HitView[];
   /** Older messages may be missing. */
   isIndexing: boolean;
@@ -158,9 +157,9 @@ export function startSearch(): void {
 async function search(wantedWords: string, signal: AbortSignal): Promise<void> {
   try {
     const page = await get<Search>(`/api/search${query({ q: wantedWords, limit: HITS_MAX })}`, { signal });
-    searchResult.value = { words: wantedWords, hits: page.items, isIndexing: page.indexing, error: null };
+    searchResult.value = { hits: page.items, isIndexing: page.indexing, error: null };
   } catch (error) {
-    if (!signal.aborted) searchResult.value = { words: wantedWords, hits: [], isIndexing: false, error };
+    if (!signal.aborted) searchResult.value = { hits: [], isIndexing: false, error };
   }
 }
 
