@@ -1331,7 +1331,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "door: a code is good in one process",
-        "desk/logins.py",
+        "operations/logins.py",
         'return f"{self.process}.{code}"',
         "return code",
         ("tests/web/test_signin.py",),

@@ -18,7 +18,8 @@ from holdfast.client.remote import RemoteDesk, connected
 from holdfast.config import Config, GatewayConfig, ServerConfig, ToolsConfig
 from holdfast.daemon.handover import Handover
 from holdfast.daemon.process import GatewayExit
-from holdfast.desk.views import Drain, SignInLink, Status, Stop
+from holdfast.desk.views import Drain, Status, Stop
+from holdfast.operations.logins import SignInLink
 from tests.engine.world import until
 
 PATIENCE_S = 20

@@ -14,8 +14,9 @@ import pytest
 
 from holdfast.core.keys import digest
 from holdfast.desk.address import OPENING
-from holdfast.desk.logins import BROWSER_MS, CODE_MS, LocalLogins, reachable
 from holdfast.desk.plans import Opening
+from holdfast.operations.caller import OPERATOR
+from holdfast.operations.logins import BROWSER_MS, CODE_MS, Logins, reachable
 from holdfast.passwords import hashed, is_usable, matches
 from holdfast.store.opening import open_store
 from holdfast.web.guard import NONCE, PROOF
@@ -117,7 +118,15 @@ async def test_what_opens_nothing_is_refused(home: Path, body: dict[str, Any], s
 async def test_a_code_and_a_sign_in_end_by_themselves(home: Path) -> None:
     """Codes after fifteen minutes, browsers after thirty days; and neither does what the other is for."""
     store, clock = await open_store("sqlite", home), ManualClock()
-    logins = LocalLogins(store, "local", clock, "", "http://127.0.0.1:8420", "this", home / OPENING)
+    logins = Logins(
+        store=store,
+        caller=OPERATOR,
+        clock=clock,
+        password="",
+        url="http://127.0.0.1:8420",
+        process="this",
+        opening=home / OPENING,
+    )
     try:
         first, second = [(await logins.link()).url.partition("#code=")[2] for _ in range(2)]
         await clock.advance(CODE_MS - 1)

@@ -27,7 +27,6 @@ from holdfast.desk.address import SOCKET
 from holdfast.desk.doctor import Report, SharedReports
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.logins import root_of
 from holdfast.desk.settings import Origin, Settings
 from holdfast.desk.setup import Setup
 from holdfast.desk.upkeep import Upkeep
@@ -35,6 +34,7 @@ from holdfast.desk.views import Stop
 from holdfast.engine.supervisor import supervise
 from holdfast.errors import NodeLost, Unavailable
 from holdfast.operations.keys import KeyPlan
+from holdfast.operations.logins import root_of
 from holdfast.store.home import Ownership
 from holdfast.web.access import Observed, written
 from holdfast.web.application import application

@@ -29,7 +29,6 @@ from holdfast.desk.views import (
     Pruned,
     Search,
     SessionView,
-    SignInLink,
     Status,
     Stop,
     Transcript,
@@ -41,6 +40,7 @@ from holdfast.operations.approvals import Approvals
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
 from holdfast.operations.keys import Keys
+from holdfast.operations.logins import Logins
 from holdfast.operations.memories import Memories
 from holdfast.operations.operation import Retry
 from holdfast.operations.pages import Page
@@ -52,20 +52,6 @@ T = TypeVar("T")
 
 def _flag(value: bool | None) -> str | None:
     return None if value is None else str(value).lower()
-
-
-class _Remote:
-    """Something that is asked over a link."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-
-
-class RemoteLogins(_Remote):
-    """How people get in, as HTTP."""
-
-    async def link(self) -> SignInLink:
-        return await self._link.post("/api/sign-in/link", SignInLink)
 
 
 class RemoteDesk:
@@ -81,7 +67,7 @@ class RemoteDesk:
         self.memories = proxy(Memories, link, absent)
         self.keys = proxy(Keys, link, absent)
         self.webhooks = proxy(Webhooks, link, absent)
-        self.logins = RemoteLogins(link)
+        self.logins = proxy(Logins, link, absent)
 
     async def sessions(
         self,

@@ -16,8 +16,9 @@ from holdfast.daemon.service_manager import ServiceManager
 from holdfast.daemon.watchdog import Watchdog
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.views import Drain, SignInLink, Status, Stop
+from holdfast.desk.views import Drain, Status, Stop
 from holdfast.errors import Unavailable
+from holdfast.operations.logins import SignInLink
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,6 @@ from holdfast.core.trust import trusts
 from holdfast.core.turns import IN_FLIGHT, TurnState
 from holdfast.desk.address import OPENING
 from holdfast.desk.lifecycle import Lifecycle
-from holdfast.desk.logins import LocalLogins
 from holdfast.desk.plans import SESSION_PREFIX, Change, Opening, Pruning, looks_like_id
 from holdfast.desk.reading import StoreReading
 from holdfast.desk.views import (
@@ -51,6 +50,7 @@ from holdfast.operations.caller import Caller
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
 from holdfast.operations.keys import Keys
+from holdfast.operations.logins import Logins
 from holdfast.operations.memories import Commits, Memories
 from holdfast.operations.processes import NoProcesses, Processes
 from holdfast.operations.webhooks import Webhooks
@@ -126,10 +126,17 @@ class LocalDesk(StoreReading):
         return Keys(store=self.store, clock=self.clock, closed=closed)
 
     @property
-    def logins(self) -> LocalLogins:
+    def logins(self) -> Logins:
         life = self.lifecycle
-        opening = Path(life.home) / OPENING
-        return LocalLogins(self.store, self.owner, self.clock, self.server.password, life.url, life.process, opening)
+        return Logins(
+            store=self.store,
+            caller=self.caller,
+            clock=self.clock,
+            password=self.server.password,
+            url=life.url,
+            process=life.process,
+            opening=Path(life.home) / OPENING,
+        )
 
     @property
     def webhooks(self) -> Webhooks:

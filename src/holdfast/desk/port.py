@@ -11,13 +11,11 @@ from holdfast.core.retries import Try
 from holdfast.core.sessions import SessionDeleted, SessionsMissed, SessionState
 from holdfast.desk.plans import Change, Opening, Pruning
 from holdfast.desk.views import (
-    Admission,
     Health,
     JournalPage,
     Pruned,
     Search,
     SessionView,
-    SignInLink,
     Status,
     Stop,
     Transcript,
@@ -32,32 +30,6 @@ from holdfast.ports import Upload
 if TYPE_CHECKING:
     # Whoever only asks does not pay for importing all that a doctor looks at.
     from holdfast.desk.upkeep import Upkeep
-
-
-class Logins(Protocol):
-    """How people get in with a browser."""
-
-    async def link(self) -> SignInLink:
-        """Make a link that signs one browser in, once."""
-        ...
-
-
-class Entrance(Logins, Protocol):
-    """The same, from inside: what a browser shows is exchanged for what it is known by afterwards."""
-
-    @property
-    def has_password(self) -> bool: ...
-    async def by_code(self, code: str, port: int) -> Admission | None:
-        """Sign a browser in at a port, with the code of a link; None where that is not good, or not any more."""
-        ...
-
-    async def by_password(self, password: str, port: int) -> Admission | None:
-        """Sign a browser in at a port, with the password; None for a wrong one."""
-        ...
-
-    async def leave(self, login: str) -> None:
-        """Sign out the browser that is known by a digest."""
-        ...
 
 
 class Reading(Services, Protocol):
@@ -94,9 +66,6 @@ class Reading(Services, Protocol):
 
 class Desk(Reading, Protocol):
     """What a working gateway can do besides."""
-
-    @property
-    def logins(self) -> Logins: ...
 
     async def open(self, opening: Opening) -> SessionView:
         """Return the open session of a key, made if need be.  Raises `Rejected` for a key that looks like an id."""
@@ -168,8 +137,6 @@ class Desk(Reading, Protocol):
 class Host(Desk, Protocol):
     """The desk of the gateway itself, for whatever comes in from outside."""
 
-    @property
-    def logins(self) -> Entrance: ...
     @property
     def upkeep(self) -> Upkeep: ...
 

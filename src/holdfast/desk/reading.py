@@ -24,6 +24,7 @@ from holdfast.operations.caller import OPERATOR, Caller
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
 from holdfast.operations.keys import Keys
+from holdfast.operations.logins import Logins
 from holdfast.operations.memories import Memories
 from holdfast.operations.offline import absent, offline
 from holdfast.operations.pages import Page
@@ -97,6 +98,11 @@ class StoreReading:
             signing_secret="",
         )
         return offline(webhooks, self.home)
+
+    @property
+    def logins(self) -> Logins:
+        logins: Logins = absent(self.home)
+        return logins
 
     async def sessions(
         self,

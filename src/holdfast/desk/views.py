@@ -241,22 +241,6 @@ class AgentView:
     mcp: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInLink:
-    """An address that signs one browser in, once."""
-
-    url: str
-    expires_at: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
-    """What a browser gets that has signed in: how it is known, and what it signs its requests with."""
-
-    login: str
-    secret: str
-
-
 class Phase(StrEnum):
     """Where in its life a gateway is."""
 

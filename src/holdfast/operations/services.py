@@ -11,6 +11,7 @@ from holdfast.operations.approvals import Approvals
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
 from holdfast.operations.keys import Keys
+from holdfast.operations.logins import Logins
 from holdfast.operations.memories import Memories
 from holdfast.operations.processes import Processes
 from holdfast.operations.webhooks import Webhooks
@@ -33,6 +34,8 @@ class Services(Protocol):
     def webhooks(self) -> Webhooks: ...
     @property
     def memories(self) -> Memories: ...
+    @property
+    def logins(self) -> Logins: ...
 
 
 @functools.cache

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.core.keys import ADMIN
-from holdfast.desk.views import Admission, SignInLink
+from holdfast.operations.logins import Admission
 from holdfast.web.answers import Refused, answer
 from holdfast.web.endpoints import Call, Endpoint
 from holdfast.web.guard import port_of
@@ -91,15 +90,6 @@ class SignIn:
             ),
             Endpoint(
                 method="POST",
-                path="/api/sign-in/link",
-                handle=self.link,
-                summary="Make a link that signs one browser in, once",
-                scope=ADMIN,
-                gives=SignInLink,
-                status=201,
-            ),
-            Endpoint(
-                method="POST",
                 path="/api/sign-out",
                 handle=self.leave,
                 summary="Sign this browser out",
@@ -139,9 +129,6 @@ class SignIn:
                 return admission
             self._guesses.take()
         raise Refused(401, "wrong_password", "this is not the password", "get a link with: holdfast link")
-
-    async def link(self, call: Call) -> Response:
-        return answer(await call.desk.logins.link(), 201)
 
     async def leave(self, call: Call) -> Response:
         if login := call.principal.login:
