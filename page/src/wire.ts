@@ -429,7 +429,7 @@ export interface ModelPlan {
   api_key_env?: string;
 }
 
-/** What a provider offers; where it does not tell, why. */
+/** The models of a provider, or the `problem` with listing them. */
 export interface ModelsView {
   models: string[];
   problem?: string | null;
@@ -581,7 +581,7 @@ export interface ProcessView {
   patterns: string[];
 }
 
-/** Somebody who can be asked. `base_url` is where a server of one's own usually is; `key_hint` where keys are made. */
+/** A provider of models. `base_url` is the usual address of a local server; `key_hint` says where keys are made. */
 export interface ProviderView {
   name: string;
   label: string;
@@ -664,7 +664,7 @@ export interface Replaying {
   person?: string;
 }
 
-/** The findings of all checks. It is `ok` where none of them fails. */
+/** The findings of all checks. It is `ok` if none of them fails. */
 export interface Report {
   ok: boolean;
   checks: Finding[];
@@ -795,7 +795,7 @@ export interface SettingsView {
   problem?: string | null;
 }
 
-/** Whether a model is still to be chosen, the one that is, and who there is to choose from. */
+/** Whether a model is still to be chosen, the one that is chosen, and the providers to choose from. */
 export interface SetupView {
   needed: boolean;
   model: ChosenModel;
@@ -910,7 +910,7 @@ export interface Transcript {
   next_cursor?: string | null;
 }
 
-/** What became of one small request. */
+/** The result of one small request. */
 export interface Trial {
   ok: boolean;
   problem: string | null;

@@ -24,9 +24,8 @@ from holdfast.operations.caller import Caller
 from holdfast.operations.offline import absent, offline
 from holdfast.operations.operation import Header, Location, Query, Retry, operation, operations
 from holdfast.operations.pages import Page, Removed
-from holdfast.operations.services import nouns
 from holdfast.web.answers import refuse
-from holdfast.web.application import endpoints
+from holdfast.web.application import endpoints, nouns
 from holdfast.web.endpoints import route
 from holdfast.web.events import Streams
 from holdfast.web.metrics import Meter

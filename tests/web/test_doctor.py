@@ -11,9 +11,9 @@ import pytest
 
 from holdfast.cli.doctor import check_up
 from holdfast.config import TerminalConfig, ToolsConfig
-from holdfast.desk import doctor
-from holdfast.desk.doctor import Finding, Level, Report, SharedReports
 from holdfast.errors import Unavailable
+from holdfast.operations import doctor
+from holdfast.operations.doctor import Doctor, Finding, Level, Report
 from tests.web.house import open_house
 
 KEY = "a-key-for-the-operator"
@@ -67,7 +67,7 @@ async def test_those_who_ask_at_once_get_one_report_and_nobody_who_leaves_takes_
         await go_on.wait()
         return Report(ok=True, checks=[Finding(name="clock", level=Level.OK, found=str(began))])
 
-    consultations = SharedReports(consult)
+    consultations = Doctor(consult)
     leaves, stays = asyncio.create_task(consultations.report()), asyncio.create_task(consultations.report())
     await asyncio.sleep(0)
     leaves.cancel()
@@ -87,7 +87,7 @@ async def test_it_is_given_up_in_time_and_when_the_gateway_closes(monkeypatch: p
         raise AssertionError
 
     monkeypatch.setattr(doctor, "REPORT_TIMEOUT_S", 0.05)
-    consultations = SharedReports(consult)
+    consultations = Doctor(consult)
     with pytest.raises(Unavailable, match="not done within"):
         await consultations.report()
     monkeypatch.setattr(doctor, "REPORT_TIMEOUT_S", 60)

@@ -15,8 +15,8 @@ from holdfast.config import Config, draft, is_secret
 from holdfast.config.inventory import inventory
 from holdfast.config.secrecy import held
 from holdfast.core.redaction import Redaction
-from holdfast.desk.settings import Origin, Settings, SettingsChange
 from holdfast.errors import Overridden, Rejected, Stale
+from holdfast.operations.settings import Origin, Settings, SettingsChange
 from holdfast.passwords import matches
 from tests.web.house import House, open_house
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.config import draft
-from holdfast.desk import setup
+from holdfast.operations import setup
 from tests.models.servers import SCENES, ModelServer
 from tests.web.house import House, open_house
 from tests.web.test_settings import KEY, toml

@@ -24,17 +24,17 @@ from holdfast.daemon.process import GatewayExit, Observer, run_until_stopped, si
 from holdfast.daemon.service_manager import ServiceManager
 from holdfast.daemon.watchdog import Watchdog
 from holdfast.desk.address import SOCKET
-from holdfast.desk.doctor import Report, SharedReports
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.settings import Origin, Settings
-from holdfast.desk.setup import Setup
-from holdfast.desk.upkeep import Upkeep
 from holdfast.desk.views import Stop
 from holdfast.engine.supervisor import supervise
 from holdfast.errors import NodeLost, Unavailable
+from holdfast.operations.doctor import Doctor, Report
 from holdfast.operations.keys import KeyPlan
 from holdfast.operations.logins import root_of
+from holdfast.operations.settings import Origin, Settings
+from holdfast.operations.setup import Setup
+from holdfast.operations.upkeep import Upkeep
 from holdfast.store.home import Ownership
 from holdfast.web.access import Observed, written
 from holdfast.web.application import application
@@ -187,10 +187,10 @@ class _Gateway:
             await asyncio.to_thread(keep_apart, "the configuration file", [origin.file], other, self.home)
             await rehearse(running, self.config, replace(other, server=server), self.home)
 
-        doctor = SharedReports(report)
+        doctor = Doctor(report)
         try:
             settings = Settings(origin, try_out, running.redaction)
-            setup = Setup(settings, desk.describe, desk.clock, model_makers)
+            setup = Setup(settings, lambda: desk.describe().demonstration, desk.clock, model_makers)
             yield Upkeep(doctor=doctor, settings=settings, setup=setup)
         finally:
             await doctor.close()

@@ -14,9 +14,9 @@ from rich.text import Text
 from holdfast.cli.frame import EXIT_FAILED, console, json_option, print_json, run_async, visible
 from holdfast.client.contact import running_desk
 from holdfast.config import config_file
-from holdfast.desk.doctor import Report
 from holdfast.desk.views import Status
 from holdfast.errors import HoldfastError
+from holdfast.operations.doctor import Report
 
 # A healthy gateway answers at once.
 ANSWER_TIMEOUT_S = 5

@@ -48,7 +48,7 @@ def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> No
     # The other commands do not import a gateway.
     from holdfast.app.gateway import serve as run_gateway
     from holdfast.daemon.watchdog import Watchdog
-    from holdfast.desk.settings import Origin
+    from holdfast.operations.settings import Origin
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     # Otherwise each request to a model is a line of the log.

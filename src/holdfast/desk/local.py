@@ -59,7 +59,7 @@ from holdfast.targets import Targets
 
 if TYPE_CHECKING:
     # A command that is a gateway for a moment needs none of it.
-    from holdfast.desk.upkeep import Upkeep
+    from holdfast.operations.upkeep import Upkeep
 
 DAY_MS = 86_400_000
 OPERATOR_ENDED = "operator"

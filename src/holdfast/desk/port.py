@@ -29,7 +29,7 @@ from holdfast.ports import Upload
 
 if TYPE_CHECKING:
     # Whoever only asks does not pay for importing all that a doctor looks at.
-    from holdfast.desk.upkeep import Upkeep
+    from holdfast.operations.upkeep import Upkeep
 
 
 class Reading(Services, Protocol):

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.errors import (
+    ConfigInvalid,
     Damaged,
     Fatal,
     HoldfastError,
@@ -126,9 +127,15 @@ def _refusal(path: str, error: Exception) -> Response:
     if isinstance(error, Refused):
         return error.response(path)
     status = status_of(error)
-    more = {"state": str(error.state)} if isinstance(error, IllegalMove) else {}
+    more = {"state": str(error.state)} if isinstance(error, IllegalMove) else _setting(error)
     hint = next((told for kind, told in _TOLD.items() if isinstance(error, kind)), _HINTS.get(status))
     return refusal(status, _code(error), str(error), hint, path=path, **more)
+
+
+def _setting(error: Exception) -> Mapping[str, str]:
+    """Return the setting that is wrong, with which the message begins."""
+    key = str(error).partition(": ")[0]
+    return {"key": key} if isinstance(error, ConfigInvalid) and "." in key and " " not in key else {}
 
 
 async def starve(request: Request, error: Exception) -> Response:  # noqa: ARG001 - It says nothing but its name.
@@ -151,7 +158,7 @@ def status_of(error: Exception) -> int:
             return 404
         case NotTrusted():
             return 403
-        case KeyReused():
+        case ConfigInvalid() | KeyReused():
             return 422
         case IllegalMove() | Overridden() | SessionBusy() | Stale():
             return 409
@@ -169,6 +176,7 @@ def status_of(error: Exception) -> int:
 _TOLD: Mapping[type[Exception], str] = MappingProxyType(
     {
         Unconfirmed: "it may have been accepted: look before you send it again, or send it with an Idempotency-Key",
+        ConfigInvalid: "correct it and send it again; nothing was changed",
         Damaged: "other sessions are served; the operator sees what to do with: holdfast doctor",
         SessionBusy: "wait for its answer, cancel it, or send with busy=queue",
         TooManyCommits: "wait for one of them; what is owed is also committed by itself once its conversation is over",
@@ -188,5 +196,7 @@ _HINTS = {
 
 
 def _code(error: Exception) -> str:
+    if isinstance(error, ConfigInvalid):
+        return "bad_setting"
     name = type(error).__name__
     return "error" if type(error) is HoldfastError else re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

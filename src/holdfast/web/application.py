@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from itertools import starmap
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -18,13 +19,12 @@ from holdfast.core.redaction import Redaction
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.port import Host
 from holdfast.errors import HoldfastError
-from holdfast.operations.services import nouns
+from holdfast.operations import services, upkeep
 from holdfast.web import page
 from holdfast.web.activity import Activity
 from holdfast.web.answers import apologise, refusal, refuse, starve
 from holdfast.web.clients import Clients
 from holdfast.web.completions import Completions
-from holdfast.web.doctor import Doctor
 from holdfast.web.endpoints import Endpoint, Group, route
 from holdfast.web.events import Streams
 from holdfast.web.house import House
@@ -37,8 +37,6 @@ from holdfast.web.responses import Responses
 from holdfast.web.runs import Runs
 from holdfast.web.services import ServiceEndpoints
 from holdfast.web.sessions import Sessions
-from holdfast.web.settings import Settings
-from holdfast.web.setup import Setup
 from holdfast.web.shortcut import Handler, Shortcut
 from holdfast.web.signin import SignIn
 from holdfast.web.turns import Turns
@@ -65,10 +63,7 @@ def endpoints(
         Activity(streams),
         Turns(),
         Uploads(),
-        *map(ServiceEndpoints, nouns()),
-        Doctor(),
-        Settings(),
-        Setup(),
+        *starmap(ServiceEndpoints, nouns().items()),
         SignIn(nonces or Nonces()),
         Metrics(meter, streams),
         Models(models),
@@ -77,6 +72,11 @@ def endpoints(
     # It describes itself as well.
     everything += OpenApi(everything).endpoints()
     return everything
+
+
+def nouns() -> Mapping[str, type]:
+    """Return the class of every service of a gateway by where it is found."""
+    return {**services.nouns(), **upkeep.nouns()}
 
 
 def application(

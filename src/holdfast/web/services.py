@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.operations.operation import Location, Operation, Parameter, operations
-from holdfast.operations.services import nouns
 from holdfast.web import requests
 from holdfast.web.answers import answer
 from holdfast.web.endpoints import Call, Endpoint
@@ -23,11 +22,12 @@ Read = Callable[[Request], object]
 class ServiceEndpoints:
     """The operations of the service of one noun."""
 
-    def __init__(self, noun: str) -> None:
+    def __init__(self, noun: str, service: type) -> None:
         self._noun = noun
+        self._service = service
 
     def endpoints(self) -> list[Endpoint]:
-        return [endpoint_of(self._noun, each) for each in operations(nouns()[self._noun]).values()]
+        return [endpoint_of(self._noun, each) for each in operations(self._service).values()]
 
 
 def endpoint_of(noun: str, operation: Operation) -> Endpoint:

@@ -1,4 +1,4 @@
-"""Settings: what an operator chose and where, and other choices, which are tried as at a start before they are written."""
+"""Settings: what an operator chose and where.  A change is tried as at a start before it is written."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from holdfast.config import Config, ConfigDraft, decided, draft, is_secret, secr
 from holdfast.config.edits import edited
 from holdfast.config.inventory import Setting, SettingForm, inventory
 from holdfast.configfile import Where, parsed, text_of
+from holdfast.core.keys import ADMIN
 from holdfast.core.redaction import Redaction
 from holdfast.errors import ConfigInvalid, DiskFull, Overridden, Rejected, Stale, Unavailable
+from holdfast.operations.operation import operation
 from holdfast.passwords import SALT_BYTES, hashed, is_usable
 
 # Of settings that are changed at once: more than there are.
@@ -107,22 +109,23 @@ class Settings:
         self._redaction = redaction
         self._environment = environment
         self._changing = asyncio.Lock()
-        # Where nobody says what was loaded, it is what the file holds now.
+        # Without it, what the file holds now counts as loaded.
         self._loaded = origin.loaded or self._drafted(self._text()).config
 
+    @operation("GET /api/settings", "List every setting with its value, its source and what it means", scope=ADMIN)
     async def view(self) -> SettingsView:
-        """Return all of them."""
         return await asyncio.to_thread(lambda: self._view(self._text()))
 
     async def config(self) -> Config:
-        """Return what the next start will find.  Raises `ConfigInvalid`."""
+        """Return the configuration that the next start will find.  Raises `ConfigInvalid`."""
         return await asyncio.to_thread(lambda: self._drafted(self._text()).config)
 
+    @operation("PATCH /api/settings", "Change settings in the file, to be read at the next start", scope=ADMIN)
     async def change(self, change: SettingsChange) -> SettingsView:
-        """Write other choices to the file, once all that a start does with them has been tried.
+        """Write new values to the file, after trying them as a start would.
 
-        Raises `ConfigInvalid` with what is wrong, `Overridden` for what the file does not decide, and `Stale` when somebody
-        else has changed the file; then nothing was changed.
+        Raises `ConfigInvalid` with what is wrong, `Overridden` for what the file does not decide, and `Stale` when the
+        file was changed by another program.  Then nothing was changed.
         """
         # Before anything is tried that could tell.
         self._redaction.learn(secrets_in(change.changes))

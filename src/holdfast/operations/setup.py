@@ -1,4 +1,4 @@
-"""Set-up: which model answers, chosen and tried out from a page."""
+"""Set-up: a model is chosen and tried out from the page."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from holdfast.agent.models.port import Request, Said, UserMessage
 from holdfast.agent.models.providers import PROVIDERS, Directory, KnownProvider, ResolvedProvider
 from holdfast.clock import Clock
 from holdfast.config import Config, ModelConfig, ProviderConfig, secrets, shown
+from holdfast.core.keys import ADMIN
 from holdfast.core.redaction import Redaction
-from holdfast.desk.settings import Settings, SettingsChange, SettingsView
-from holdfast.desk.views import AgentView
 from holdfast.errors import ConfigInvalid, ModelRejected, ModelUnavailable, ModelUnusable, Rejected
+from holdfast.operations.operation import operation
+from holdfast.operations.settings import Settings, SettingsChange, SettingsView
 
 LIST_TIMEOUT_S = 15
 TRIAL_TIMEOUT_S = 60
-# Silence of a model that is tried out; one that has to be loaded first takes a while.
+# How long a model that is tried out may be silent.  A local one may have to be loaded first.
 STALL_TIMEOUT_S = 45
 # Room for a word and for a little reasoning before it.
 TRIAL_TOKENS_MAX = 1_024
@@ -73,7 +74,7 @@ class ModelPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderView:
-    """Somebody who can be asked.  `base_url` is where a server of one's own usually is; `key_hint` where keys are made."""
+    """A provider of models.  `base_url` is the usual address of a local server; `key_hint` says where keys are made."""
 
     name: str
     label: str
@@ -97,7 +98,7 @@ class ChosenModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupView:
-    """Whether a model is still to be chosen, the one that is, and who there is to choose from."""
+    """Whether a model is still to be chosen, the one that is chosen, and the providers to choose from."""
 
     needed: bool
     model: ChosenModel
@@ -106,7 +107,7 @@ class SetupView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelsView:
-    """What a provider offers; where it does not tell, why."""
+    """The models of a provider, or the `problem` with listing them."""
 
     models: Sequence[str]
     problem: str | None = None
@@ -115,7 +116,7 @@ class ModelsView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What became of one small request."""
+    """The result of one small request."""
 
     ok: bool
     problem: str | None
@@ -125,32 +126,34 @@ class Trial:
 
 
 class Setup:
-    """Chooses a model.  Nothing is kept of what is only tried."""
+    """Chooses a model.  What is only tried is not kept.  `needed` says whether a model is still to be chosen."""
 
     def __init__(
         self,
         settings: Settings,
-        describe: Callable[[], AgentView],
+        needed: Callable[[], bool],
         clock: Clock,
         makers: Callable[[], Mapping[str, ModelMaker]],
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._settings = settings
-        self._describe = describe
+        self._needed = needed
         self._clock = clock
-        # Those of plugins.
+        # Of the plugins that bring models.
         self._makers = makers
         self._environment = environment
 
+    @operation("GET /api/setup", "Say which model answers, and who could", scope=ADMIN, refuses=(422,))
     async def view(self) -> SetupView:
-        """Return how things stand.  Raises `ConfigInvalid` for a file that cannot be read."""
+        """Return the choice.  Raises `ConfigInvalid` for a file that cannot be read."""
         config = await self._settings.config()
         return SetupView(
-            needed=self._describe().demonstration,
+            needed=self._needed(),
             model=self._chosen(config),
             providers=[self._provider(name, config) for name in (*PROVIDERS, *sorted(config.providers.keys() - PROVIDERS))],
         )
 
+    @operation("POST /api/setup/models", "Ask a provider which models it has", scope=ADMIN)
     async def models(self, plan: ModelPlan) -> ModelsView:
         """Ask a provider which models it has."""
         config = await self._settings.config()
@@ -165,6 +168,7 @@ class Setup:
         finally:
             await client.close()
 
+    @operation("POST /api/setup/test", "Send one small request to a model, and keep nothing", scope=ADMIN)
     async def test(self, plan: ModelPlan) -> Trial:
         """Send one small request to a model."""
         config, since = await self._settings.config(), self._clock.monotonic_ms()
@@ -182,6 +186,7 @@ class Setup:
             took_ms=self._clock.monotonic_ms() - since,
         )
 
+    @operation("POST /api/setup", "Let a model answer from the next start on", scope=ADMIN)
     async def choose(self, plan: ModelPlan) -> SettingsView:
         """Let a model answer from the next start on.  Raises as a change of settings does."""
         config = await self._settings.config()

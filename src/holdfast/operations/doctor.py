@@ -1,4 +1,4 @@
-"""The doctor's report: what was found, and what to do about it."""
+"""The doctor: examines everything that the gateway needs, and reports what to do about it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from holdfast.core.keys import ADMIN
 from holdfast.errors import Unavailable
+from holdfast.operations.operation import operation
 
-# For everything that is opened and looked at for one report.
+# For all the checks of one report.
 REPORT_TIMEOUT_S = 60
 
 
@@ -31,19 +33,23 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The findings of all checks.  It is `ok` where none of them fails."""
+    """The findings of all checks.  It is `ok` if none of them fails."""
 
     ok: bool
     checks: Sequence[Finding]
 
 
-class SharedReports:
-    """Concurrent callers share one report, and it is finished even if the caller that asked first leaves."""
+class Doctor:
+    """Examines the gateway that it runs in.
+
+    Concurrent callers share one report, and it is finished even if the caller that asked first leaves.
+    """
 
     def __init__(self, examine: Callable[[], Awaitable[Report]]) -> None:
         self._examine = examine
         self._making: asyncio.Task[Report] | None = None
 
+    @operation("GET /api/doctor", "Look at everything that the gateway lives on", scope=ADMIN)
     async def report(self) -> Report:
         """Return what is found now.  Raises `Unavailable` when it takes too long."""
         if self._making is None or self._making.done():
