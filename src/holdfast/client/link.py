@@ -25,8 +25,6 @@ from holdfast.errors import (
 T = TypeVar("T")
 
 TIMEOUT_S = 30
-# For what waits for a memory provider, which may take minutes for one conversation.
-PATIENT_S = 900
 # Longer than the pause between two heartbeats, so that a gateway that hangs is noticed.
 _SILENCE_MAX_S = 40
 
