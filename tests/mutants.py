@@ -1393,6 +1393,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/web/test_tenants.py",),
     ),
     Mutant(
+        "tenants: what belongs to a session",
+        "operations/ownership.py",
+        "    if session.owner != caller.owner:",
+        "    if not session.owner:",
+        ("tests/web/test_tenants.py",),
+    ),
+    Mutant(
         "tenants: processes",
         "operations/processes.py",
         "        if found.owner != self.caller.owner:",

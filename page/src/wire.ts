@@ -767,7 +767,7 @@ export interface SessionView {
 /** The kind of value that a setting has. */
 export type SettingForm = "any" | "choice" | "flag" | "list" | "number" | "table" | "text" | "time";
 
-/** One setting, by its path in the file. Of a secret only whether there is one is told. `source` is where its value comes from; what comes from the environment or the command line the file cannot change. */
+/** One setting, by its path in the file. A secret is never shown, only whether there is one. `source` is where its value comes from; what comes from the environment or the command line the file cannot change. */
 export interface SettingView {
   key: string;
   value: unknown;
@@ -780,13 +780,13 @@ export interface SettingView {
   editable?: boolean;
 }
 
-/** What is to be set, by key; null is the default. With `base`, only if the file still has that revision. */
+/** New values by key; null means the default. With `base`, they are set only if the file still has that revision. */
 export interface SettingsChange {
   changes: Record<string, unknown>;
   base?: string | null;
 }
 
-/** All settings as the next start will find them. `revision` is that of the file; `problem` is what is wrong with it. */
+/** All settings as the next start will read them. `revision` and `problem` are those of the file. */
 export interface SettingsView {
   file: string;
   revision: string;

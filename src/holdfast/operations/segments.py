@@ -21,16 +21,20 @@ class SegmentView:
 
     id: SegmentId
     session_id: SessionId
+    # The provider that it is owed to.
     owner: str
     state: SegmentState
     parked: bool
+    # The first and the last of the turns that it has, as they are numbered in the session.
     generations: tuple[int, int]
     turns: Sequence[TurnId]
     attempt: int
     error: str | None
+    # What the provider answered when it took the segment.
     receipt: str | None
     created_at: int
     next_try_at: int | None
+    # When it was committed or waived.
     settled_at: int | None
 
 

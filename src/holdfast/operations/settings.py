@@ -27,22 +27,22 @@ from holdfast.errors import ConfigInvalid, DiskFull, Overridden, Rejected, Stale
 from holdfast.operations.operation import operation
 from holdfast.passwords import SALT_BYTES, hashed, is_usable
 
-# Of settings that are changed at once: more than there are.
+# How many settings one request may change.  There are fewer settings than this.
 CHANGES_MAX = 200
-# All that a start does with a configuration is done well within this.
+# Trying a configuration takes much less than this.
 REHEARSAL_TIMEOUT_S = 45
 PASSWORD = "server.password"  # noqa: S105 - The name of one.
 SECRET = "set"  # noqa: S105 - It stands in the place of one.
 PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-# What an operator gives names to.
+# The tables whose keys are names that the operator chose.
 NAMED = ("providers", "mcp", "channels.webhook.routes")
 Source = Literal["file", "environment", "arguments", "default"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingView:
-    """One setting, by its path in the file.  Of a secret only whether there is one is told.
+    """One setting, by its path in the file.  A secret is never shown, only whether there is one.
 
     `source` is where its value comes from; what comes from the environment or the command line the file cannot change.
     """
@@ -60,7 +60,7 @@ class SettingView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsView:
-    """All settings as the next start will find them.  `revision` is that of the file; `problem` is what is wrong with it."""
+    """All settings as the next start will read them.  `revision` and `problem` are those of the file."""
 
     file: str
     revision: str
@@ -71,7 +71,7 @@ class SettingsView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsChange:
-    """What is to be set, by key; null is the default.  With `base`, only if the file still has that revision."""
+    """New values by key; null means the default.  With `base`, they are set only if the file still has that revision."""
 
     changes: Mapping[str, object] = field(repr=False)
     base: str | None = None
@@ -83,7 +83,7 @@ class SettingsChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where the configuration of a gateway came from: its file, which has to be there where it was `named`.
+    """Where the configuration of a gateway came from.  A file that was `named` has to exist.
 
     `arguments` are the settings that the command line decides; `loaded` is what was found without them.
     """
@@ -95,7 +95,7 @@ class Origin:
 
 
 class Settings:
-    """The settings of the gateway that runs.  `rehearse` does with a configuration what a start would, and raises."""
+    """The settings of the gateway that runs.  `rehearse` tries a configuration as a start does, and raises what is wrong."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Settings:
         Raises `ConfigInvalid` with what is wrong, `Overridden` for what the file does not decide, and `Stale` when the
         file was changed by another program.  Then nothing was changed.
         """
-        # Before anything is tried that could tell.
+        # First, so that no error message can show them.
         self._redaction.learn(secrets_in(change.changes))
         try:
             return await self._changed(change)
@@ -174,14 +174,14 @@ class Settings:
     def _refuse_overridden(self, text: str, key: str, path: Where) -> None:
         if key in self._origin.arguments:
             raise Overridden(f"{key}: the command line decides it; start the gateway without --{path[-1]}")
-        # Read without being checked: what is wrong in it may be what is to be changed.
+        # The file is not checked here, because this change may correct what is wrong in it.
         written = ConfigDraft(config=Config(), written=parsed(text), variables=decided(text, self._environment))
         if variable := written.variable(path):
             raise Overridden(f"{key}: the variable {variable} decides it; change that, or take it away")
 
     def _replace(self, old: str, new: str) -> None:
         if self._text() != old:
-            raise Stale("the file has changed in this very moment; read the settings again")
+            raise Stale("the file has just changed; read the settings again")
         try:
             write(self._origin.file, new, private=self._drafted(new).holds_secrets)
         except OSError as error:
@@ -230,7 +230,7 @@ class Settings:
 
 
 def _kept(key: str, value: object) -> object:
-    """Return a value as it is written: of a password only its hash.  Raises `ConfigInvalid`."""
+    """Return a value as it is written to the file.  A password is written as its hash.  Raises `ConfigInvalid`."""
     if key != PASSWORD or not isinstance(value, str) or not value or is_usable(value):
         return value
     if problem := weakness(value):
@@ -239,7 +239,7 @@ def _kept(key: str, value: object) -> object:
 
 
 def revision(text: str) -> str:
-    """Return the name of what a file holds."""
+    """Return a short hash of a file's text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -249,7 +249,7 @@ def secrets_in(changes: Mapping[str, object]) -> list[str]:
 
 
 def told(setting: Setting, mask: Redaction) -> tuple[object, bool]:
-    """Return what may be told of a setting, and whether that is less than all of it."""
+    """Return what may be shown of a setting, and whether something of it is hidden."""
     if is_secret(setting.path):
         return (SECRET if setting.value else None), True
     if isinstance(setting.value, str) and "://" in setting.value:
@@ -259,8 +259,8 @@ def told(setting: Setting, mask: Redaction) -> tuple[object, bool]:
 
 
 def write(file: Path, text: str, *, private: bool) -> None:
-    """Put a text in the place of a file, all at once; what is private others cannot read.  Raises `OSError`."""
-    # A link stays one.
+    """Replace a file atomically.  A private one is made unreadable for other users.  Raises `OSError`."""
+    # A symbolic link stays, and what it points to is replaced.
     place = file.resolve()
     mode = stat.S_IMODE(place.stat().st_mode) if place.exists() else PRIVATE
     handle, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)

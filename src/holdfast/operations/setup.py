@@ -25,7 +25,7 @@ LIST_TIMEOUT_S = 15
 TRIAL_TIMEOUT_S = 60
 # How long a model that is tried out may be silent.  A local one may have to be loaded first.
 STALL_TIMEOUT_S = 45
-# Room for a word and for a little reasoning before it.
+# Enough for one word and a little reasoning before it.
 TRIAL_TOKENS_MAX = 1_024
 SAID_MAX = 200
 TEXT_MAX = 2_000
@@ -54,7 +54,7 @@ class ModelPlan:
 
     @property
     def key(self) -> str:
-        # What is pasted often has a line break at its end.
+        # A pasted key often ends with a line break.
         return (self.api_key or "").strip()
 
     @property
@@ -160,8 +160,8 @@ class Setup:
         client = ModelClient(self._clock)
         try:
             async with asyncio.timeout(LIST_TIMEOUT_S):
-                seat = self._seat(replace(plan, provider=plan.who, name=_UNNAMED), config)
-                return ModelsView(models=await listed(plan.who, seat, client, LIST_TIMEOUT_S))
+                resolved = self._resolved(replace(plan, provider=plan.who, name=_UNNAMED), config)
+                return ModelsView(models=await listed(plan.who, resolved, client, LIST_TIMEOUT_S))
         except (Rejected, ModelUnavailable, TimeoutError) as error:
             problem, hint = self._told(error, plan, config)
             return ModelsView(models=[], problem=problem, hint=hint)
@@ -188,7 +188,7 @@ class Setup:
 
     @operation("POST /api/setup", "Let a model answer from the next start on", scope=ADMIN)
     async def choose(self, plan: ModelPlan) -> SettingsView:
-        """Let a model answer from the next start on.  Raises as a change of settings does."""
+        """Let a model answer from the next start on.  Raises what `Settings.change` raises."""
         config = await self._settings.config()
         _refuse_unnamed(plan)
         chosen = self._candidate(plan, config)
@@ -213,7 +213,7 @@ class Setup:
         return said.strip()
 
     def _candidate(self, plan: ModelPlan, config: Config) -> ModelConfig:
-        """Return the model as it would be configured; a stored key stays with its provider and its address."""
+        """Return the model as it would be configured.  A stored key is used only for the same provider and address."""
         usual = PROVIDERS.get(plan.who, KnownProvider())
         base_url = plan.base_url.strip().rstrip("/")
         chosen = replace(
@@ -236,7 +236,7 @@ class Setup:
             return False
         return self._address(who, chosen, config) == self._address(who, config.model, config)
 
-    def _seat(self, plan: ModelPlan, config: Config) -> ResolvedProvider:
+    def _resolved(self, plan: ModelPlan, config: Config) -> ResolvedProvider:
         chosen = self._candidate(plan, config)
         self._refuse_moving(plan, chosen, config, {})
         return self._directory(chosen, config).resolve(plan.who, "model.name")
@@ -248,7 +248,7 @@ class Setup:
             return
         directory = self._directory(chosen, config)
         address = directory.address(who)
-        # Where it is asked today, and where it is by itself.
+        # Its current address, and its default one.
         if address in {self._address(who, each, config) for each in (config.model, ModelConfig())}:
             return
         with contextlib.suppress(ConfigInvalid):
@@ -300,7 +300,7 @@ class Setup:
 
 
 def _written(model: ModelConfig) -> dict[str, str]:
-    """Return what of a model is chosen here, by key."""
+    """Return the settings of a model that are chosen here, by key."""
     return {
         "model.name": model.name,
         "model.base_url": model.base_url,
