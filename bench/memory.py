@@ -33,7 +33,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.tuning import Tuning
 from holdfast.ids import MemoryId, SessionId
 from holdfast.memory.address import Address
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.builtin.plain import PlainExtractor
 from holdfast.memory.builtin.provider import Builtin
 from holdfast.memory.http import HttpProvider
@@ -168,7 +168,7 @@ async def _scene(ground: Ground, name: str, kind: str | int | None, *, facts: in
             "local", MemoryChanges(added=[_fact(number) for number in range(facts)]), _clock.now_ms()
         )
     agent = _agent(ground, store if provider else None, store)
-    async with workload.running(store, agent, memory=Bindings(provider)) as (engine, _):
+    async with workload.running(store, agent, memory=MemoryBindings(provider)) as (engine, _):
         yield Scene(name=name, store=store, engine=engine)
     if provider:
         await provider.close()
@@ -249,7 +249,7 @@ async def _conversations(
     store, _ = await ground.store("sqlite")
     provider = _provider(store, kind)
     agent = ScriptedAgent([Say("I will.")])
-    async with workload.running(store, agent, memory=Bindings(provider)) as (engine, watched):
+    async with workload.running(store, agent, memory=MemoryBindings(provider)) as (engine, watched):
         yield store, engine, await asyncio.gather(*(_talk(engine, watched, number) for number in range(count)))
     if provider:
         await provider.close()

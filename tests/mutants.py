@@ -1149,7 +1149,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "recall: nothing ends the fence from inside",
-        "agent/remembered.py",
+        "agent/memory_prompt.py",
         "    return _TAGS.sub(_turned, one_line(text))",
         "    return one_line(text)",
         ("tests/agent/test_prompt.py",),

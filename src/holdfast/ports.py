@@ -65,7 +65,7 @@ class Uploads(Protocol):
         ...
 
 
-class Tool(Protocol):
+class StageTool(Protocol):
     """Something an agent can do in the world, with a declared effect."""
 
     @property
@@ -81,7 +81,7 @@ class Tool(Protocol):
 class Use:
     """One tool call that an agent wants made.  With a question, a person is asked before it starts, or answers for it."""
 
-    tool: Tool
+    tool: StageTool
     call_id: CallId
     args: Mapping[str, object] = field(default_factory=dict[str, object])
     question: Question | None = None
@@ -102,7 +102,7 @@ class Stage(Protocol):
         """Return the messages that joined this turn since it was last asked; an agent asks between its steps."""
         ...
 
-    async def use(self, tool: Tool, call_id: CallId, args: Mapping[str, object]) -> Call:
+    async def use(self, tool: StageTool, call_id: CallId, args: Mapping[str, object]) -> Call:
         """Run a tool, its intent durable before and its result after.  A call that has ended is never run again."""
         ...
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.agent import loop, steps
 from holdfast.agent.context import CONTINUE, UNKNOWN
-from holdfast.agent.models.port import Called, Done, Event, Facts, Request, Said, StopReason, Thought, ToolCall
+from holdfast.agent.models.port import Called, Done, Event, Facts, ReasoningDelta, Request, StopReason, TextDelta, ToolCall
 from holdfast.agent.models.scripted import ScriptedModel, Step, call
 from holdfast.agent.tools.port import CallContext
 from holdfast.config import AgentConfig, Config, GatewayConfig, ModelConfig
@@ -47,7 +47,7 @@ async def test_an_answer_is_streamed_and_finished_whole(open_it: Open) -> None:
     """J1: text and reasoning are in the journal, and the answer that leaves is all that was said."""
     carrier = RecordingCarrier()
     async with opened(open_it) as store:
-        agent, model = agent_of([[Thought("hm "), "Good ", "day."]], store)
+        agent, model = agent_of([[ReasoningDelta("hm "), "Good ", "day."]], store)
         async with running_engine(store, agent, carriers={"chat": carrier}) as engine:
             turn = await answered(engine, store, "hello", reply_to="chat:1")
             await until(lambda: carrier.sent)
@@ -270,7 +270,7 @@ async def test_pictures_of_a_message_that_joins_are_named_now_and_seen_with_the_
 @pytest.mark.parametrize(
     ("step", "note"),
     [
-        ([Said("No."), Done(reason=StopReason.REFUSAL)], f"No.\n\n{loop.REFUSED_TO_ANSWER}"),
+        ([TextDelta("No."), Done(reason=StopReason.REFUSAL)], f"No.\n\n{loop.REFUSED_TO_ANSWER}"),
         ([Done(reason=StopReason.REFUSAL)], loop.REFUSED_TO_ANSWER),
         ([Done(reason=StopReason.LENGTH)], loop.NOTHING_AT_LIMIT),
         ([Done(reason=StopReason.END)], loop.NOTHING_SAID),
@@ -290,7 +290,7 @@ async def test_an_answer_that_is_none_says_so(open_it: Open, step: Step, note: s
     [
         ([Done(reason=StopReason.END)], loop.NOTHING_SAID),
         ([Done(reason=StopReason.LENGTH)], loop.NOTHING_AT_LIMIT),
-        ([Said("No."), Done(reason=StopReason.REFUSAL)], f"No.\n\n{loop.REFUSED_TO_ANSWER}"),
+        ([TextDelta("No."), Done(reason=StopReason.REFUSAL)], f"No.\n\n{loop.REFUSED_TO_ANSWER}"),
     ],
 )
 async def test_what_the_gateway_said_at_the_end_is_no_beginning_of_an_answer(open_it: Open, step: Step, said: str) -> None:
@@ -342,7 +342,7 @@ async def test_a_stream_that_breaks_off_is_gone_on_with_and_nobody_notices(open_
             assert shape(model.requests[2])[-2:] == [("assistant", "one two "), ("user", CONTINUE)]
 
 
-@pytest.mark.parametrize("first", [Thought("let me see"), call("lever")])
+@pytest.mark.parametrize("first", [ReasoningDelta("let me see"), call("lever")])
 async def test_an_answer_that_breaks_off_before_its_first_word_is_asked_for_again(open_it: Open, first: Event) -> None:
     """A1: a model that has begun is not asked again by whoever talks to it, so the loop does, and says how often."""
     lever, cut = Lever(), ModelUnavailable("cut", 0.01)

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import prompt, remembered
+from holdfast.agent import memory_prompt, prompt
 from holdfast.agent.context_files import ContextFile
 from holdfast.agent.files import TextFiles
 from holdfast.agent.models.scripted import call
-from holdfast.agent.prompt import Prompt, Told
+from holdfast.agent.prompt import Prompt, PromptParts
 from holdfast.agent.skills import Skills, parse
 from holdfast.agent.tools.skills import skill_tool
 from holdfast.config import AgentConfig
@@ -90,7 +90,7 @@ async def system(home: Path, assignment: Assignment | None = None, memories: obj
     return (await told(home, assignment, memories, **config)).system
 
 
-async def told(home: Path, assignment: Assignment | None = None, memories: object = None, **config: object) -> Told:
+async def told(home: Path, assignment: Assignment | None = None, memories: object = None, **config: object) -> PromptParts:
     made = Prompt(AgentConfig(**config), home, memories or Remembered(), ManualClock(START))
     return await made.told(assignment or work())
 
@@ -199,7 +199,7 @@ async def test_memories_are_bounded_and_the_last_changed_are_kept(tmp_path: Path
     facts[3] = replace(facts[3], updated_at=100)
     lines = inside(await system(tmp_path, memories=Remembered(*facts)))
     assert [line[2:4] for line in lines] == ["03", *(f"{number}" for number in range(43, 50)), "[T"]
-    assert sum(map(len, lines[:-1])) <= remembered.MEMORIES_MAX_CHARS
+    assert sum(map(len, lines[:-1])) <= memory_prompt.MEMORIES_MAX_CHARS
     assert "the `memory` tool finds it" in lines[-1]
 
 
@@ -208,7 +208,7 @@ async def test_a_long_profile_leaves_room_for_facts_and_both_stay_in_the_bound(t
     profile = fact("p" * PROFILE_MAX_CHARS, 99, kind=MemoryKind.PROFILE)
     lines = inside(await system(tmp_path, memories=Remembered(profile, *facts)))
     assert len(lines) == 1 + 4 + 1
-    assert sum(map(len, lines[:-1])) <= remembered.MEMORIES_MAX_CHARS
+    assert sum(map(len, lines[:-1])) <= memory_prompt.MEMORIES_MAX_CHARS
 
 
 async def test_more_than_are_read_are_said_to_be_more(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ async def for_ever(_args: NoArgs, _context: CallContext) -> str:
 @pytest.mark.parametrize(
     ("effect", "raised", "words"),
     [
-        (Effect.EFFECTFUL, OutcomeUnknown, "nobody knows"),
+        (Effect.EFFECTFUL, OutcomeUnknown, "it is not known"),
         (Effect.KEYED, Unavailable, "trying it again is safe"),
         (Effect.PURE, Unavailable, "trying it again is safe"),
     ],

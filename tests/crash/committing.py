@@ -20,7 +20,7 @@ from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.tuning import Tuning
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.store.opening import open_store
 from holdfast.store.store import Store
 from tests.crash.world import World, WorldMemory, until
@@ -52,7 +52,7 @@ def make_engine(store: Store, world: World, moment: str | None = None) -> Engine
     parts = Parts(
         store=store,
         agent=ScriptedAgent([Say("done")]),
-        memory=Bindings(DeadlyMemory(world, moment)),
+        memory=MemoryBindings(DeadlyMemory(world, moment)),
         tuning=Tuning(batch_ms=1, poll_ms=50, beat_ms=50, lease_ms=300),
     )
     return Engine(parts)

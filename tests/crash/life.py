@@ -32,7 +32,7 @@ from holdfast.core.turns import SETTLED, Mode, Turn, TurnState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.tuning import Tuning
 from holdfast.ids import SessionId, TurnId
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.store import home as store_home
 from holdfast.store import sqlite
 from holdfast.store.audit import audit
@@ -211,7 +211,7 @@ async def live_once(life: Life, fuse: Fuse) -> None:
         store=store,
         agent=agent(life.case, world),
         carriers={"world": WorldCarrier(world)},
-        memory=Bindings(WorldMemory(world)),
+        memory=MemoryBindings(WorldMemory(world)),
         tuning=Tuning(batch_ms=1, poll_ms=500),
     )
     engine = Engine(parts)

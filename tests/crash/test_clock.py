@@ -21,7 +21,7 @@ from holdfast.core.turns import Mode, TurnState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.tuning import Tuning
 from holdfast.errors import Unavailable
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.store.audit import audit
 from holdfast.store.store import Store
 from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, query, until
@@ -72,7 +72,7 @@ async def running(store: Store, world: World, clock: JumpingClock) -> AsyncItera
             [Say(SAID[0]), Pause(150), UseTool(world.tool(Effect.EFFECTFUL)), Say(SAID[1]), Pause(150), Say(SAID[2])]
         ),
         carriers={"world": FlakyCarrier(world)},
-        memory=Bindings(WorldMemory(world)),
+        memory=MemoryBindings(WorldMemory(world)),
         tuning=Tuning(batch_ms=1, poll_ms=20, beat_ms=20, lease_ms=3_000),
         clock=clock,
     )

@@ -30,7 +30,7 @@ from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.tuning import Tuning
 from holdfast.errors import StoreDown, Unavailable
 from holdfast.ids import new_node_id
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.store.audit import audit
 from holdfast.store.database import Run, Together, Transaction
 from holdfast.store.pipeline import Pipeline
@@ -151,7 +151,7 @@ async def running(store: Store, world: World, gate: Gate, beat_ms: int = 20) -> 
         store=store,
         agent=ScriptedAgent(lines),
         carriers={"world": WorldCarrier(world)},
-        memory=Bindings(WorldMemory(world)),
+        memory=MemoryBindings(WorldMemory(world)),
         tuning=Tuning(batch_ms=1, poll_ms=50, beat_ms=beat_ms, lease_ms=LEASE_MS),
     )
     engine = Engine(parts)

@@ -21,7 +21,7 @@ from holdfast.core.turns import IN_FLIGHT, SETTLED, Mode
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.tuning import Tuning
 from holdfast.errors import HoldfastError
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.store import home as store_home
 from holdfast.store import sqlite
 from holdfast.store.audit import audit
@@ -155,7 +155,7 @@ def make_engine(store: Store, folder: Path) -> Engine:
         store=store,
         agent=ScriptedAgent(lines),
         carriers={"world": WorldCarrier(world)},
-        memory=Bindings(WorldMemory(world)),
+        memory=MemoryBindings(WorldMemory(world)),
         tuning=Tuning(batch_ms=1, beat_ms=50, poll_ms=50),
     )
     return Engine(parts)

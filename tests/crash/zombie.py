@@ -22,7 +22,7 @@ from holdfast.core.sessions import Session
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.tuning import Tuning
 from holdfast.errors import NodeLost
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.store import postgres
 from holdfast.store.database import Add, Run, RunMany, Statement, Together, Transaction, Work
 from holdfast.store.store import Store
@@ -172,7 +172,7 @@ def make_engine(store: Store, world: World, stop: Stop, beat_ms: int, lease_ms: 
         store=store,
         agent=script(world, stop),
         carriers={"world": StoppedCarrier(world, stop)},
-        memory=Bindings(StoppedMemory(world, stop)),
+        memory=MemoryBindings(StoppedMemory(world, stop)),
         tuning=Tuning(batch_ms=1, poll_ms=50, beat_ms=beat_ms, lease_ms=lease_ms),
     )
     return Engine(parts)

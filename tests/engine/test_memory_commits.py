@@ -16,7 +16,7 @@ from holdfast.core.turns import Cause, TurnState
 from holdfast.engine import committer
 from holdfast.errors import Unavailable
 from holdfast.ids import SessionId
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.store.store import Store
 from tests.engine.debts import AGENT, WatchedMemory, segments_in
 from tests.engine.players import in_state
@@ -87,7 +87,7 @@ async def test_without_memory_there_is_nothing_to_commit(open_it: Open) -> None:
         turn = await answered(engine, store, "one")
         assert engine.memory is None
         assert not await engine.commit(turn.session_id)
-    async with opened(open_it) as store, running_engine(store, AGENT, memory=Bindings(None)) as engine:
+    async with opened(open_it) as store, running_engine(store, AGENT, memory=MemoryBindings(None)) as engine:
         turn = await answered(engine, store, "two")
         assert not await engine.commit(turn.session_id)
         assert await store.segments.of_session(turn.session_id) == []
@@ -316,9 +316,9 @@ async def test_a_session_that_is_deleted_during_its_commit_takes_its_debt_along(
         assert await engine.commit(other.session_id)
 
 
-def bound(new: RecordingMemory, *earlier: RecordingMemory) -> Bindings:
+def bound(new: RecordingMemory, *earlier: RecordingMemory) -> MemoryBindings:
     """Return bindings to a provider that know some earlier ones."""
-    return Bindings(new, lambda owner: next((each for each in earlier if each.owner == owner), None))
+    return MemoryBindings(new, lambda owner: next((each for each in earlier if each.owner == owner), None))
 
 
 async def test_a_provider_that_is_replaced_between_two_turns_is_paid_first_and_its_own_only(open_it: Open) -> None:

@@ -16,7 +16,7 @@ from holdfast.core.segments import Segment, SegmentState, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 from holdfast.errors import Unavailable
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.store.database import Run, Transaction
 from holdfast.store.store import Store
 from tests.engine.debts import AGENT, WatchedMemory, segments_in
@@ -127,7 +127,10 @@ async def test_a_drain_does_not_try_again_what_falls_due_while_it_lasts(open_it:
 async def test_in_a_drain_a_provider_that_hangs_keeps_no_other_from_being_paid(open_it: Open) -> None:
     """M8: as at all other times, however many conversations owe something to the one that hangs."""
     old, new = RecordingMemory(*[Hang() for _ in range(9)], owner="memory:old"), RecordingMemory(owner="memory:new")
-    parts: dict[str, Any] = {"tuning": replace(FAST, drain_commits_max=1), "memory": Bindings(new, {old.owner: old}.get)}
+    parts: dict[str, Any] = {
+        "tuning": replace(FAST, drain_commits_max=1),
+        "memory": MemoryBindings(new, {old.owner: old}.get),
+    }
     async with opened(open_it) as store:
         async with running_engine(store, AGENT, memory=old) as engine:
             owing = await answered(engine, store, "one")

@@ -16,7 +16,7 @@ from holdfast.engine import evictor, live
 from holdfast.engine.engine import Engine
 from holdfast.errors import Unavailable
 from holdfast.ids import SessionId
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.store.store import Store
 from tests.engine.debts import AGENT, script, segments_in
 from tests.engine.world import (
@@ -262,7 +262,7 @@ async def test_what_is_said_after_an_eviction_is_never_the_old_owners(open_it: O
     """M9 M3: without a new owner it is owed to nobody, with one to that one."""
     diary = Diary()
     old, new = DiaryMemory(diary, owner="memory:old"), DiaryMemory(diary, owner="memory:new")
-    bindings = Bindings(old)
+    bindings = MemoryBindings(old)
     async with (
         opened(open_it) as store,
         running_engine(store, DiaryAgent(diary), memory=bindings, config=TWO) as engine,

@@ -26,7 +26,7 @@ from holdfast.engine.recall import Recall
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import SessionId
 from holdfast.memory.address import Address
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.http import HttpProvider
 from holdfast.ports import Assignment, Stage
 from holdfast.store.store import Store
@@ -176,7 +176,7 @@ async def test_of_many_turns_of_a_provider_that_begins_to_hang_one_waits_on() ->
     """M10: it has answered before, so all ask it at once; after a moment only one of them is still there."""
     hang = Hang()
     oracle = Oracle(known("Likes tea."), hang)
-    recall = Recall(Bindings(oracle), MemoryConfig(recall_timeout=FOREVER_MS / 1000), Redaction(), SystemClock())
+    recall = Recall(MemoryBindings(oracle), MemoryConfig(recall_timeout=FOREVER_MS / 1000), Redaction(), SystemClock())
     here = call_context()
 
     async def told(text: str) -> Sequence[Recollection]:
@@ -237,7 +237,7 @@ async def test_after_the_pause_it_is_tried_beside_the_replies(open_it: Open) -> 
 async def test_whoever_asks_while_recall_stops_goes_on_without() -> None:
     """It may be started again, and until then a turn is answered all the same."""
     oracle = Oracle(known("Keeps bees."), Hang())
-    recall = Recall(Bindings(oracle), MemoryConfig(), Redaction(), SystemClock())
+    recall = Recall(MemoryBindings(oracle), MemoryConfig(), Redaction(), SystemClock())
     running = asyncio.create_task(recall.run())
     await asyncio.sleep(0)
     here = call_context()

@@ -16,7 +16,7 @@ from holdfast.core.turns import TurnState
 from holdfast.engine.turn_notes import WAITING_MAX, TurnNotes
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import SessionId, TurnId
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from tests.engine.oracle import Deaf, Oracle
 from tests.engine.world import FAST, Hang, Open, answered, opened, running_engine, until
 
@@ -144,7 +144,7 @@ async def test_no_more_than_so_many_wait_to_be_told(open_it: Open, caplog: pytes
     caplog.set_level(logging.INFO)
     async with opened(open_it) as store:
         oracle = Oracle(mirrors=True)
-        mirror = TurnNotes(store, Bindings(oracle), FAST, Redaction(), SystemClock())
+        mirror = TurnNotes(store, MemoryBindings(oracle), FAST, Redaction(), SystemClock())
         session = await store.sessions.open("local", "k", "telegram", SessionId("ses_1"), 1)
         for number in range(WAITING_MAX + 3):
             mirror.tell(session, TurnId(f"trn_{number}"))

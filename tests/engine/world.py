@@ -24,7 +24,7 @@ from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.tuning import Tuning
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import SessionId
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.provider import Provider
 from holdfast.ports import Agent
 from holdfast.store.audit import audit
@@ -74,7 +74,7 @@ async def running_engine(store: Any, agent: Agent, **parts: Any) -> AsyncIterato
     A memory provider alone is bound, and knows of no earlier ones.
     """
     if isinstance(memory := parts.get("memory"), Provider):
-        parts["memory"] = Bindings(memory)
+        parts["memory"] = MemoryBindings(memory)
     engine = Engine(Parts(**{"store": store, "agent": agent, "tuning": FAST, **parts}))
     task = asyncio.create_task(engine.run(), name="engine")
     recovered = asyncio.create_task(engine.recovered())

@@ -10,7 +10,7 @@ import pytest
 from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.memory import bindings
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.provider import Provider
 
 
@@ -51,7 +51,7 @@ async def test_an_earlier_binding_is_opened_once_and_only_when_it_is_asked_for()
         return opened[-1]
 
     today = Named("builtin")
-    found = Bindings(today, again)
+    found = MemoryBindings(today, again)
     assert (found.current, found.of("builtin")) == (today, today)
     assert opened == []
     before = found.of("http:http://127.0.0.1:1")
@@ -66,7 +66,7 @@ async def test_an_earlier_binding_is_opened_once_and_only_when_it_is_asked_for()
 async def test_whoever_answers_under_another_name_gets_nothing() -> None:
     """M3: a provider that calls itself something else than the debt does is not whom it is owed to."""
     stranger = Named("elephant:b")
-    found = Bindings(None, lambda _owner: stranger)
+    found = MemoryBindings(None, lambda _owner: stranger)
     assert found.of("elephant:a") is None
     assert found.of("elephant:b") is stranger
     await found.close()
@@ -79,10 +79,10 @@ async def test_nobody_is_known_where_nobody_was() -> None:
     def none(owner: str) -> None:
         asked.append(owner)
 
-    found = Bindings(None, none)
+    found = MemoryBindings(None, none)
     assert [found.current, found.of("gone"), found.of("gone")] == [None, None, None]
     assert asked == ["gone"], "a provider that cannot be opened is not tried at every look"
-    assert Bindings(None).of("builtin") is None
+    assert MemoryBindings(None).of("builtin") is None
     await found.close()
 
 
@@ -93,7 +93,7 @@ async def test_one_that_cannot_be_closed_keeps_none_of_the_others_open(
     """M8: a shutdown waits for no provider for ever."""
     monkeypatch.setattr(bindings, "CLOSE_TIMEOUT_S", 0.05)
     other = Named("b")
-    found = Bindings(Stubborn("a", hangs=hangs), {"b": other}.get)
+    found = MemoryBindings(Stubborn("a", hangs=hangs), {"b": other}.get)
     assert found.of("b") is other
     await found.close()
     assert other.closed == 1

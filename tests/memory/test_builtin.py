@@ -28,7 +28,7 @@ from tests.conformance.scenes import MINUTE, START, Scene
 from tests.engine.world import Hang, ManualClock
 from tests.memory.talks import answer, noted, told
 
-Said = tuple[str, str]
+TextDelta = tuple[str, str]
 ME = "local"
 
 
@@ -50,7 +50,7 @@ class House:
         self.model = ScriptedModel(script, name="scripted:one", facts=facts)
         return Builtin(self.store, ModelExtractor(self.model), limits=limits, clock=self.clock)
 
-    async def talked(self, *turns: Said | str, conversation: str = "chat:1", **changes: Any) -> Segment:
+    async def talked(self, *turns: TextDelta | str, conversation: str = "chat:1", **changes: Any) -> Segment:
         """Talk, and return what is owed for it, as it is when it is paid."""
         sessions: set[SessionId] = set()
         for each in turns:
@@ -293,7 +293,7 @@ def _first_number(request: Any) -> int:
 def _noted_numbers(request: Any) -> Step:
     talk = told(request)["talk"]
     numbers = [(each["turn"], each["text"].split(":")[0]) for each in talk if each["who"] == "person"]
-    return [answer(add=[noted(f"Said {number}", number, turn) for turn, number in numbers])]
+    return [answer(add=[noted(f"TextDelta {number}", number, turn) for turn, number in numbers])]
 
 
 async def test_a_long_talk_is_looked_through_part_by_part_in_one_commit(enter: Enter) -> None:
@@ -302,7 +302,7 @@ async def test_a_long_talk_is_looked_through_part_by_part_in_one_commit(enter: E
         assert await house.pay(house.builtin(_noted_numbers), segment) == "12 facts added"
         assert len(house.model.requests) > 2
         known = [each["text"] for each in told(house.model.requests[1])["known_facts"]]
-        assert "Said Number 0" in known, "what one part brought is known in the next"
+        assert "TextDelta Number 0" in known, "what one part brought is known in the next"
         turns = {turn.id for turn in await house.store.turns.list(segment.session_id)}
         assert {each.turn_id for each in await house.store.memories.list(ME)} == turns
 
@@ -340,7 +340,7 @@ async def test_what_was_undone_since_a_commit_failed_is_not_remembered(enter: En
         down = False
         left = [message for message in said if not message.text.startswith("Number 0:")]
         assert await builtin.commit(session, segment, left) == "11 facts added"
-        assert "Said Number 0" not in await house.known()
+        assert "TextDelta Number 0" not in await house.known()
         await house.pay(builtin, segment)
 
 
@@ -358,8 +358,8 @@ async def test_one_part_that_a_model_cannot_read_costs_only_that_part(enter: Ent
             segment = await house.due(segment.session_id)
         receipt = await house.pay(builtin, segment)
         assert receipt.endswith("facts added; the model gave nothing usable for 1 of 3 parts")
-        assert "Said Number 11" in await house.known()
-        assert "Said Number 0" not in await house.known()
+        assert "TextDelta Number 11" in await house.known()
+        assert "TextDelta Number 0" not in await house.known()
 
 
 async def test_a_model_with_less_room_than_it_says_is_given_smaller_parts(enter: Enter) -> None:

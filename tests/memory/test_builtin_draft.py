@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.core.facts import Memory, MemoryChanges, MemoryKind
 from holdfast.ids import MemoryId, SegmentId, TurnId
 from holdfast.memory.builtin.draft import Draft
-from holdfast.memory.builtin.findings import Finding, Findings
+from holdfast.memory.builtin.findings import FactFinding, Findings
 
 TURN, SEGMENT = TurnId("trn_1"), SegmentId("seg_1")
 TEA = Memory(id=MemoryId("mem_t"), owner="local", text="Likes tea", created_at=1, updated_at=1)
@@ -13,8 +13,8 @@ ROME = Memory(id=MemoryId("mem_r"), owner="local", text="Lives in Rome", created
 WHO = Memory(id=MemoryId("mem_p"), owner="local", text="A pilot.", created_at=1, updated_at=1, kind=MemoryKind.PROFILE)
 
 
-def new(text: str, id_: str | None = None) -> Finding:
-    return Finding(turn_id=TURN, text=text, id=MemoryId(id_) if id_ else None)
+def new(text: str, id_: str | None = None) -> FactFinding:
+    return FactFinding(turn_id=TURN, text=text, id=MemoryId(id_) if id_ else None)
 
 
 def drafted(*parts: Findings, before: tuple[Memory, ...] = (TEA, ROME, WHO)) -> MemoryChanges:
@@ -24,7 +24,7 @@ def drafted(*parts: Findings, before: tuple[Memory, ...] = (TEA, ROME, WHO)) -> 
     return draft.changes()
 
 
-def found(*findings: Finding, profile: str | None = None) -> Findings:
+def found(*findings: FactFinding, profile: str | None = None) -> Findings:
     return Findings(found=findings, profile=profile)
 
 

@@ -21,7 +21,7 @@ from holdfast.core.usage import Usage
 from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, ModelUnusable
 from holdfast.ids import MemoryId, TurnId
 from holdfast.memory.builtin.extraction import ModelExtractor, Unusable, halves, spoken
-from holdfast.memory.builtin.findings import Finding, Findings, Known
+from holdfast.memory.builtin.findings import FactFinding, Findings, Known
 from holdfast.memory.builtin.paper import ENTRIES_MAX, NotTaken, Paper
 from tests.engine.world import Hang
 from tests.memory.talks import answer, noted, talk, told
@@ -48,9 +48,9 @@ async def test_facts_are_added_changed_and_removed_with_the_turn_that_each_came_
     findings = await extract([[said]])
     assert findings == Findings(
         found=(
-            Finding(turn_id=TurnId("trn_1"), text="Has a cat called Pip"),
-            Finding(turn_id=TurnId("trn_2"), text="Lives in Turin", id=MemoryId("mem_b")),
-            Finding(turn_id=TurnId("trn_1"), id=MemoryId("mem_a")),
+            FactFinding(turn_id=TurnId("trn_1"), text="Has a cat called Pip"),
+            FactFinding(turn_id=TurnId("trn_2"), text="Lives in Turin", id=MemoryId("mem_b")),
+            FactFinding(turn_id=TurnId("trn_1"), id=MemoryId("mem_a")),
         ),
         profile="A gardener in Turin.",
     )

@@ -321,7 +321,7 @@ def test_the_key_comes_from_its_variable_and_is_missed_where_it_is_not_set() -> 
     assert KEY not in repr(address)
     with pytest.raises(ConfigInvalid, match=r"^memory\.api_key_env: the variable MEMORY_KEY is not set$"):
         configured(config, {})
-    with pytest.raises(ConfigInvalid, match=r"^memory\.api_key_env: holds characters that no key has$"):
+    with pytest.raises(ConfigInvalid, match=r"^memory\.api_key_env: holds characters that are not allowed in a key$"):
         configured(config, {"MEMORY_KEY": "schlüssel"})
     with pytest.raises(ConfigInvalid, match=r"^memory\.url: must be an address"):
         configured(MemoryConfig(provider="http", url="127.0.0.1:9300"), {})

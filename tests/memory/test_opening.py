@@ -15,7 +15,7 @@ from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.errors import ConfigInvalid
 from holdfast.memory.address import owner_of
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.opening import open_bindings
 from holdfast.memory.provider import Provider
 from tests.channels.receiver import Receiver, Reply, receiving
@@ -62,7 +62,7 @@ async def memory(
         await found.close()
 
 
-async def pay(found: Bindings, owner: str) -> None:
+async def pay(found: MemoryBindings, owner: str) -> None:
     provider = found.of(owner)
     assert provider, f"nobody here is {owner}"
     assert provider.owner == owner
@@ -218,7 +218,7 @@ async def test_an_address_and_a_key_that_are_missing_are_refused_at_the_start() 
             named(name, {})
 
 
-def named(provider: str, environment: Mapping[str, str]) -> Bindings:
+def named(provider: str, environment: Mapping[str, str]) -> MemoryBindings:
     """Open memory whose key is in a variable."""
     return open_bindings(
         MemoryConfig(provider=provider, url="http://127.0.0.1:1", api_key_env="MEMORY_KEY"),

@@ -189,7 +189,9 @@ async def _add_again(address: Address, session: Session, segment: Segment, turn:
     """Add a turn that is there already, as a note does that was slow on its way."""
     exchange = Exchange(address, timeout_s=20, redaction=Redaction(), clock=SystemClock())
     spoken = [
-        viking.Spoken(role=each.role, content=each.text, turn_id=each.turn_id, created_at="2023-11-14T22:13:20.000+00:00")
+        viking.VikingMessage(
+            role=each.role, content=each.text, turn_id=each.turn_id, created_at="2023-11-14T22:13:20.000+00:00"
+        )
         for each in turn
     ]
     await viking.Viking(exchange).add(viking.Place(who=identity(session.owner), name=name_of(segment)), spoken)

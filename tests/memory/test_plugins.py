@@ -11,7 +11,7 @@ from holdfast.agent import plugins
 from holdfast.config import MemoryConfig
 from holdfast.core.redaction import Redaction
 from holdfast.errors import ConfigInvalid
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.opening import open_bindings
 from tests.engine.world import ManualClock
 from tests.memory.test_http import SAID, SEGMENT, SESSION
@@ -88,7 +88,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return put
 
 
-def opened(provider: str, url: str = "") -> Bindings:
+def opened(provider: str, url: str = "") -> MemoryBindings:
     return open_bindings(
         MemoryConfig(provider=provider, url=url, api_key=KEY),
         builtin=Own,
@@ -128,7 +128,7 @@ async def test_what_is_owed_to_a_plugin_is_its_own_for_as_long_as_it_is_installe
         (SOUND, "nothing", "None is no memory provider: its owner is no str"),
         (SOUND, "misnamed", "its owner is 'mouse', which must be 'elephant', or that and an address behind a colon"),
         (SOUND, "nearly", "its owner is 'elephants:1', which must be 'elephant'"),
-        (SOUND, "told", "its owner has a secret in it"),
+        (SOUND, "told", "its owner contains a secret"),
         (SOUND, "undecided", "its mirrors is no bool"),
         (SOUND, "Blocking", "its recall is no async method"),
         (SOUND, "broken", "RuntimeError: no luck"),

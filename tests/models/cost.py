@@ -11,7 +11,7 @@ import uvloop
 
 from holdfast.agent.models.anthropic import Anthropic
 from holdfast.agent.models.client import ModelClient
-from holdfast.agent.models.failures import Endpoint
+from holdfast.agent.models.failures import ModelEndpoint
 from holdfast.agent.models.openai import OpenAI
 from holdfast.agent.models.port import Done, Facts, Model, Request, UserMessage
 
@@ -33,12 +33,15 @@ async def measure(port: int) -> None:
     models: list[Model] = [
         OpenAI(
             client=client,
-            endpoint=Endpoint(name="openai", url=f"{url}/chat/completions", headers={}),
+            endpoint=ModelEndpoint(name="openai", url=f"{url}/chat/completions", headers={}),
             model="m",
             facts=FACTS,
         ),
         Anthropic(
-            client=client, endpoint=Endpoint(name="anthropic", url=f"{url}/messages", headers={}), model="m", facts=FACTS
+            client=client,
+            endpoint=ModelEndpoint(name="anthropic", url=f"{url}/messages", headers={}),
+            model="m",
+            facts=FACTS,
         ),
     ]
     for model in models:

@@ -10,9 +10,9 @@ from holdfast.agent.models.anthropic import Anthropic
 from holdfast.agent.models.catalog import open_model
 from holdfast.agent.models.circuit_breaker import CircuitBreakers
 from holdfast.agent.models.client import ModelClient
-from holdfast.agent.models.failures import Endpoint
+from holdfast.agent.models.failures import ModelEndpoint
 from holdfast.agent.models.openai import OpenAI
-from holdfast.agent.models.port import Event, Facts, Message, Model, Request, Said, ToolSpec, UserMessage
+from holdfast.agent.models.port import Event, Facts, Message, Model, Request, TextDelta, ToolSpec, UserMessage
 from holdfast.config import ModelConfig, ProviderConfig
 from tests.models.servers import ModelServer
 
@@ -30,7 +30,7 @@ class Scene:
     def model(self, format_: str, *, stall_timeout_s: float = 5, reasoning: str = "off", name: str = "m") -> Model:
         """Return a model at this server."""
         path = "/messages" if format_ == "anthropic" else "/chat/completions"
-        endpoint = Endpoint(
+        endpoint = ModelEndpoint(
             name=f"{format_}:{name}",
             url=self.server.url + path,
             headers={"authorization": KEY},
@@ -63,7 +63,7 @@ async def heard(model: Model, asked: Request | str) -> list[Event]:
 
 
 def text_of(events: Sequence[Event]) -> str:
-    return "".join(event.text for event in events if isinstance(event, Said))
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
 def configured(server: ModelServer, breakers: CircuitBreakers | None = None, **settings: object) -> Model:

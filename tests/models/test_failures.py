@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from holdfast.agent.models.client import ModelClient
-from holdfast.agent.models.failures import Endpoint, retry_after_s
+from holdfast.agent.models.failures import ModelEndpoint, retry_after_s
 from holdfast.agent.models.openai import OpenAI
-from holdfast.agent.models.port import Model, Said
+from holdfast.agent.models.port import Model, TextDelta
 from holdfast.errors import ContextTooLong, HoldfastError, ModelRejected, ModelUnavailable, ModelUnusable
 from tests.models.scenes import FACTS, FORMATS, KEY, heard, request, scene, text_of
 from tests.models.servers import ModelServer
@@ -157,7 +157,7 @@ async def test_what_was_said_before_a_cut_has_been_heard() -> None:
     """J1: the failure comes after the words, not instead of them."""
     async with scene("say half; cut") as here:
         events = here.model("openai").stream(request("hi"))
-        assert await anext(events) == Said("half")
+        assert await anext(events) == TextDelta("half")
         with pytest.raises(ModelUnavailable):
             await anext(events)
 
@@ -173,7 +173,7 @@ async def test_an_answer_without_end_is_bounded() -> None:
 
 
 def at(url: str, client: ModelClient) -> Model:
-    endpoint = Endpoint(name="here:m", url=url, headers={}, secret=KEY, stall_timeout_s=5)
+    endpoint = ModelEndpoint(name="here:m", url=url, headers={}, secret=KEY, stall_timeout_s=5)
     return OpenAI(client=client, endpoint=endpoint, model="m", facts=FACTS)
 
 

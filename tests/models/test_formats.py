@@ -17,10 +17,10 @@ from holdfast.agent.models.port import (
     Done,
     Event,
     Message,
+    ReasoningDelta,
     Request,
-    Said,
     StopReason,
-    Thought,
+    TextDelta,
     ToolCall,
     ToolMessage,
     UserMessage,
@@ -54,7 +54,7 @@ async def test_text_reasoning_calls_and_usage_come_through(format_: str) -> None
     """One answer with everything in it; parallel calls keep their order."""
     async with scene('think hm; say I look; call look {"at": "x"}; whole look {"at": "y"}; usage 100 20 40') as here:
         *events, done = await heard(here.model(format_), "look twice")
-    assert events[:2] == [Thought("hm"), Said("I look")]
+    assert events[:2] == [ReasoningDelta("hm"), TextDelta("I look")]
     calls = [event.call for event in events if isinstance(event, Called)]
     assert [(call.name, call.args) for call in calls] == [("look", '{"at": "x"}'), ("look", calls[1].args)]
     assert calls[1].args.replace(" ", "") == '{"at":"y"}'
@@ -133,7 +133,7 @@ async def test_a_server_that_does_not_stream_is_understood() -> None:
     """Some servers answer with one piece of JSON, whatever was asked."""
     async with scene("plain the whole answer") as here:
         events = await heard(here.model("openai"), "hi")
-    assert events[0] == Said("the whole answer")
+    assert events[0] == TextDelta("the whole answer")
     assert isinstance(events[-1], Done)
     assert events[-1].usage.input_tokens == 10
 
@@ -300,10 +300,10 @@ def test_an_id_that_was_used_before_is_replaced() -> None:
 
 def test_reasoning_goes_by_many_names() -> None:
     """Three vendors, three names, and one that sends two of them at once."""
-    assert read('{"reasoning": "a"}')[0] == Thought("a")
-    assert read('{"reasoning_content": "a", "reasoning": "a"}')[:-1] == [Thought("a")]
+    assert read('{"reasoning": "a"}')[0] == ReasoningDelta("a")
+    assert read('{"reasoning_content": "a", "reasoning": "a"}')[:-1] == [ReasoningDelta("a")]
     parts = '{"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "a"}]}, {"type": "text", "text": "b"}]}'
-    assert read(parts)[:-1] == [Thought("a"), Said("b")]
+    assert read(parts)[:-1] == [ReasoningDelta("a"), TextDelta("b")]
 
 
 def test_what_is_sealed_is_kept_for_its_vendor() -> None:

@@ -17,8 +17,8 @@ from holdfast.agent.models.port import (
     Done,
     Facts,
     Model,
-    Said,
     StopReason,
+    TextDelta,
     ToolCall,
     ToolMessage,
     UserMessage,
@@ -92,7 +92,7 @@ async def test_its_words_come_as_they_are_said() -> None:
     usage = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}
     model = with_engine(Scripted(piece("a"), piece("b"), piece("", "length"), usage))
     *events, done = await heard(model, "hi")
-    assert events == [Said("a"), Said("b")]
+    assert events == [TextDelta("a"), TextDelta("b")]
     assert isinstance(done, Done)
     assert (done.reason, done.usage.input_tokens, done.usage.output_tokens) == (StopReason.LENGTH, 7, 2)
     await model.close()

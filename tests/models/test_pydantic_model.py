@@ -18,9 +18,9 @@ from holdfast.agent.models.port import (
     AssistantMessage,
     Called,
     Done,
-    Said,
+    ReasoningDelta,
     StopReason,
-    Thought,
+    TextDelta,
     ToolCall,
     ToolMessage,
     UserMessage,
@@ -50,7 +50,7 @@ async def test_text_reasoning_calls_and_usage_come_through() -> None:
         yield {2: DeltaToolCall(name="look", json_args="{}", tool_call_id="2")}
 
     *events, done = await heard(foreign(FunctionModel(stream_function=answer)), request("look twice", tools=[TOOL]))
-    assert events[0] == Thought("hm")
+    assert events[0] == ReasoningDelta("hm")
     assert text_of(events) == "I look"
     assert events[-2:] == [
         Called(ToolCall(id="1", name="look", args='{"at": "x"}')),
@@ -142,7 +142,7 @@ async def test_a_stall_ends() -> None:
         await asyncio.Event().wait()
 
     events = foreign(FunctionModel(stream_function=answer), stall_timeout_s=0.1).stream(request("hi"))
-    assert await anext(events) == Said("half")
+    assert await anext(events) == TextDelta("half")
     with pytest.raises(ModelUnavailable, match="sent nothing"):
         await anext(events)
 

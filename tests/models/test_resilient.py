@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.agent.models.circuit_breaker import CircuitBreaker, CircuitBreakers
-from holdfast.agent.models.port import Done, Event, Model, Said
+from holdfast.agent.models.port import Done, Event, Model, TextDelta
 from holdfast.agent.models.providers import Account
 from holdfast.agent.models.resilient import PAUSE_S, WAIT_MAX_S, Resilient
 from holdfast.clock import SystemClock
@@ -114,7 +114,7 @@ async def test_nothing_is_repeated_behind_words_that_were_shown() -> None:
     """J1: after the first piece a failure is the loop's, which knows what was shown."""
     async with scene("say half; cut") as here:
         events = chain(here, Waits(), "first", "second").stream(request("hi"))
-        assert await anext(events) == Said("half")
+        assert await anext(events) == TextDelta("half")
         with pytest.raises(ModelUnavailable):
             await anext(events)
         assert len(here.server.requests) == 1

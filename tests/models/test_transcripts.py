@@ -11,24 +11,24 @@ from hypothesis import strategies as st
 
 from holdfast.agent.models.anthropic import EventReader
 from holdfast.agent.models.client import Reader, merged
-from holdfast.agent.models.failures import Endpoint
+from holdfast.agent.models.failures import ModelEndpoint
 from holdfast.agent.models.openai import ChunkReader
-from holdfast.agent.models.port import Called, Done, Event, Facts, Request, Said, StopReason, Thought, ToolCall
+from holdfast.agent.models.port import Called, Done, Event, Facts, ReasoningDelta, Request, StopReason, TextDelta, ToolCall
 from holdfast.agent.models.sse import Splitter
 from holdfast.core.usage import Usage
 
 FOLDER = Path(__file__).parent / "transcripts"
-ENDPOINT = Endpoint(name="vendor:model", url="http://127.0.0.1", headers={})
+ENDPOINT = ModelEndpoint(name="vendor:model", url="http://127.0.0.1", headers={})
 FACTS = Facts(context_tokens=1000, input_price=1, output_price=10, cached_price=0.1)
 READERS: dict[str, Callable[[], Reader]] = {
     "openai": lambda: ChunkReader(ENDPOINT, FACTS, Request(messages=())),
     "anthropic": lambda: EventReader(ENDPOINT, FACTS, Request(messages=())),
 }
 TALK: list[Event] = [
-    Thought("Two cities, "),
-    Thought("two calls."),
-    Said("Grüß Gott"),
-    Said(" – 天気 ☀️."),
+    ReasoningDelta("Two cities, "),
+    ReasoningDelta("two calls."),
+    TextDelta("Grüß Gott"),
+    TextDelta(" – 天気 ☀️."),
 ]
 
 
@@ -114,5 +114,5 @@ def test_a_stream_that_is_cut_anywhere_has_no_end(name: str) -> None:
 def test_text_that_came_together_is_one_event() -> None:
     """Neighbours are joined, and nothing changes places."""
     call = Called(ToolCall(id="1", name="a", args=""))
-    events = [Thought("a"), Thought("b"), Said("c"), Said("d"), call, Said("e")]
-    assert merged(events) == [Thought("ab"), Said("cd"), call, Said("e")]
+    events = [ReasoningDelta("a"), ReasoningDelta("b"), TextDelta("c"), TextDelta("d"), call, TextDelta("e")]
+    assert merged(events) == [ReasoningDelta("ab"), TextDelta("cd"), call, TextDelta("e")]

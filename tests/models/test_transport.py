@@ -13,7 +13,7 @@ import uvloop
 
 from holdfast.agent.models import transport
 from holdfast.agent.models.client import ModelClient
-from holdfast.agent.models.failures import Endpoint
+from holdfast.agent.models.failures import ModelEndpoint
 from holdfast.agent.models.openai import OpenAI
 from holdfast.agent.models.port import Model
 from holdfast.errors import ModelUnavailable
@@ -76,7 +76,7 @@ async def talking_to(server: Server) -> AsyncIterator[Model]:
     client = ModelClient()
     async with await asyncio.start_server(server.accept, "127.0.0.1", 0) as listening:
         url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1/chat/completions"
-        endpoint = Endpoint(name="here:m", url=url, headers={}, stall_timeout_s=5)
+        endpoint = ModelEndpoint(name="here:m", url=url, headers={}, stall_timeout_s=5)
         try:
             yield OpenAI(client=client, endpoint=endpoint, model="m", facts=FACTS)
         finally:
@@ -204,7 +204,7 @@ async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatc
     async with scene() as here:
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{here.server.port}")
         client = ModelClient()
-        endpoint = Endpoint(name="far:m", url="http://far.invalid/v1/chat/completions", headers={})
+        endpoint = ModelEndpoint(name="far:m", url="http://far.invalid/v1/chat/completions", headers={})
         model = OpenAI(client=client, endpoint=endpoint, model="m", facts=FACTS)
         assert text_of(await heard(model, "nonce 9")) == "nonce 9"
         assert here.server.requests[0].path == endpoint.url

@@ -17,7 +17,7 @@ from holdfast.core.segments import Debt, SegmentEvent, SegmentState
 from holdfast.desk.local import LocalDesk
 from holdfast.engine.engine import Engine, Parts
 from holdfast.ids import SessionId
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.operations.segments import SegmentView, in_words
 from tests.conformance.scenes import OWNER, Scene
 from tests.engine.world import Open
@@ -89,12 +89,12 @@ def plus(one: Debt, other: Debt) -> Debt:
     return Debt(**{name: getattr(one, name) + getattr(other, name) for name in Debt.__slots__})
 
 
-def desk_with(scene: Scene, bindings: Bindings, owner: str = "local") -> LocalDesk:
+def desk_with(scene: Scene, bindings: MemoryBindings, owner: str = "local") -> LocalDesk:
     """Return the desk of an engine that has not started: it pays nothing, so that what is counted stays as it is."""
     return desk_of(scene.store, Engine(Parts(store=scene.store, agent=Echo(), memory=bindings)), owner)
 
 
-async def told_by_doctor(scene: Scene, bindings: Bindings) -> Debt:
+async def told_by_doctor(scene: Scene, bindings: MemoryBindings) -> Debt:
     """Add up what the doctor says of each provider."""
     patient = Patient(
         builder=Builder(config=Config(), home=Path(), redaction=Redaction(), clock=SystemClock()),
@@ -133,7 +133,7 @@ def counted(views: list[SegmentView]) -> Debt:
     )
 
 
-async def everywhere(scene: Scene, bindings: Bindings) -> list[Debt]:
+async def everywhere(scene: Scene, bindings: MemoryBindings) -> list[Debt]:
     """Return the debt of everyone as each of those says who count it, and see that each adds up."""
     desk = desk_with(scene, bindings)
     status, memory, tally = await desk.status(), (await desk.memories.status()).everyone, await desk.memories.tally()
@@ -147,7 +147,7 @@ async def everywhere(scene: Scene, bindings: Bindings) -> list[Debt]:
     return [status.memory, memory, tally.debt, await told_by_doctor(scene, bindings)]
 
 
-async def of_person(scene: Scene, bindings: Bindings, owner: str) -> list[Debt]:
+async def of_person(scene: Scene, bindings: MemoryBindings, owner: str) -> list[Debt]:
     """Return what one person has yet to pay as their status says, and as their receipts do."""
     memories = desk_with(scene, bindings, owner).memories
     counts = (await memories.status()).counts
@@ -157,7 +157,7 @@ async def of_person(scene: Scene, bindings: Bindings, owner: str) -> list[Debt]:
 
 async def test_a_debt_of_each_kind_is_the_same_whoever_is_asked(open_it: Open, store_url: str) -> None:
     """SECURITY 14: a person sees their own, and the operator what everyone owes."""
-    scene, bindings = Scene(open_it, store_url), Bindings(Elsewhere())
+    scene, bindings = Scene(open_it, store_url), MemoryBindings(Elsewhere())
 
     async def play() -> None:
         mine = NOTHING
@@ -184,9 +184,9 @@ async def test_without_a_provider_what_is_owed_to_an_earlier_one_is_owed_still(o
 
     async def play() -> None:
         await spoken(scene, "over", sealed=True)
-        there = Bindings(None, {OWNER: Elsewhere()}.get)
+        there = MemoryBindings(None, {OWNER: Elsewhere()}.get)
         assert await everywhere(scene, there) == [Debt(unpaid=1, owed=1)] * 4
-        assert await everywhere(scene, Bindings(None)) == [Debt(unpaid=1, parked=1)] * 4
+        assert await everywhere(scene, MemoryBindings(None)) == [Debt(unpaid=1, parked=1)] * 4
 
     await scene.play(play)
 
@@ -194,7 +194,7 @@ async def test_without_a_provider_what_is_owed_to_an_earlier_one_is_owed_still(o
 async def test_however_many_owe_all_of_them_are_counted_and_those_that_waited_longest_are_shown(
     open_it: Open, store_url: str
 ) -> None:
-    scene, bindings = Scene(open_it, store_url), Bindings(Elsewhere())
+    scene, bindings = Scene(open_it, store_url), MemoryBindings(Elsewhere())
 
     async def play() -> None:
         oldest = await spoken(scene, "oldest", GONE, OWNER, sealed=True)

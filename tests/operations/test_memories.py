@@ -18,7 +18,7 @@ from holdfast.desk.reading import StoreReading
 from holdfast.engine.engine import Engine
 from holdfast.errors import IllegalMove, NotFound, Rejected, Unavailable
 from holdfast.ids import MemoryId, SegmentId, SessionId, new_memory_id
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.operations.caller import Caller
 from holdfast.operations.forgetting import Forgetting
 from holdfast.operations.memories import Edit, Remembered
@@ -89,7 +89,7 @@ async def talked(engine: Engine, store: Store, *texts: str, **changes: str) -> S
 async def test_what_is_owed_is_counted_shown_and_paid(open_it: Open) -> None:
     """M4 M6: committing pays what is owed and answers True; with nothing new it answers False and calls nobody."""
     provider = Elsewhere(Unavailable("away"))
-    bindings = Bindings(provider)
+    bindings = MemoryBindings(provider)
     async with opened(open_it) as store, running_engine(store, Echo(), memory=bindings) as engine:
         memories = desk_of(store, engine).memories
         session_id = await talked(engine, store, "one", "two")
@@ -118,7 +118,7 @@ async def test_what_is_owed_is_counted_shown_and_paid(open_it: Open) -> None:
 
 async def test_no_session_owes_nothing_and_one_that_is_not_there_is_said_so(open_it: Open) -> None:
     """M12: an empty id is a safe no-op."""
-    async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(Elsewhere())) as engine:
+    async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(Elsewhere())) as engine:
         memories = desk_of(store, engine).memories
         assert not await paid(memories, SessionId(""))
         for ask in (paid(memories, SessionId("ses_none")), memories.segments(session_id=SessionId("ses_none"))):
@@ -127,7 +127,7 @@ async def test_no_session_owes_nothing_and_one_that_is_not_there_is_said_so(open
 
 
 async def test_segments_come_in_pages_and_by_how_they_stand(open_it: Open) -> None:
-    async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(Elsewhere())) as engine:
+    async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(Elsewhere())) as engine:
         memories = desk_of(store, engine).memories
         sessions = [await talked(engine, store, conversation=f"chat:{n}") for n in range(3)]
         await paid(memories, sessions[1])
@@ -146,9 +146,9 @@ async def test_what_is_owed_to_nobody_here_is_parked_until_a_person_waives_it(op
     """M3: nobody else is given it; waived, it lets later segments go on."""
     gone, here = Elsewhere(owner="elephant:zoo"), Elsewhere()
     async with opened(open_it) as store:
-        async with running_engine(store, Echo(), memory=Bindings(gone)) as engine:
+        async with running_engine(store, Echo(), memory=MemoryBindings(gone)) as engine:
             session_id = await talked(engine, store, "to the elephant")
-        async with running_engine(store, Echo(), memory=Bindings(here)) as engine:
+        async with running_engine(store, Echo(), memory=MemoryBindings(here)) as engine:
             memories = desk_of(store, engine).memories
             await talked(engine, store, "to whoever is here")
             assert not await paid(memories, session_id)
@@ -171,7 +171,7 @@ async def test_what_is_owed_to_nobody_here_is_parked_until_a_person_waives_it(op
 async def test_what_is_anothers_is_not_there_and_where_memory_is_kept_is_the_operators_to_know(open_it: Open) -> None:
     """SECURITY 14"""
     provider = Elsewhere(Unavailable("http://10.0.0.1 is away"), owner="http:http://10.0.0.1")
-    async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(provider)) as engine:
+    async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(provider)) as engine:
         mine, hers = desk_of(store, engine).memories, desk_of(store, engine, owner="alice").memories
         session_id = await talked(engine, store, owner="alice")
         assert not await paid(hers, session_id)
@@ -193,7 +193,7 @@ async def test_what_is_anothers_is_not_there_and_where_memory_is_kept_is_the_ope
 
 async def test_a_provider_that_is_ill_is_shown_so_and_keeps_nothing_from_being_seen(open_it: Open) -> None:
     provider = Elsewhere(ill=Unavailable("it has a cold"))
-    async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(provider)) as engine:
+    async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(provider)) as engine:
         memories = desk_of(store, engine).memories
         await memories.add(Remembered(text="likes the sea"))
         session_id = await talked(engine, store)
@@ -210,7 +210,7 @@ async def test_a_provider_that_is_ill_is_shown_so_and_keeps_nothing_from_being_s
 
 async def test_nobody_who_looks_waits_for_a_provider_that_hangs(open_it: Open) -> None:
     provider = Elsewhere(ill=Hang())
-    async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(provider)) as engine:
+    async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(provider)) as engine:
         session_id = await talked(engine, store)
         memories = replace(desk_of(store, engine).memories, provider_timeout_s=0.01)
         status, late = await memories.status(), "the provider did not answer within 0.01 seconds"
@@ -225,7 +225,7 @@ async def test_nobody_who_looks_waits_for_a_provider_that_hangs(open_it: Open) -
 
 async def test_what_a_provider_elsewhere_recalls_is_found_and_forgotten_there(open_it: Open) -> None:
     provider = Elsewhere()
-    async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(provider)) as engine:
+    async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(provider)) as engine:
         memories = desk_of(store, engine).memories
         # There is no conversation yet that it could recall for.
         assert (await memories.recall("sea")).items == ()
@@ -249,7 +249,7 @@ async def test_what_a_provider_elsewhere_recalls_is_found_and_forgotten_there(op
 async def test_what_is_recalled_elsewhere_is_bounded_legible_and_without_secrets(open_it: Open) -> None:
     provider = Elsewhere()
     provider.kept = {f"m{n}": f"sea {n} \x1b[2J\u202eopen-sesame-42 " + "x" * 5_000 for n in range(100)}
-    async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(provider)) as engine:
+    async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(provider)) as engine:
         await talked(engine, store)
         memories = replace(desk_of(store, engine).memories, redaction=Redaction(["open-sesame-42"]))
         told = [each.text for each in (await memories.recall("sea")).items]
@@ -329,7 +329,7 @@ def told(provider: RecordingMemory) -> list[tuple[SessionId, list[str]]]:
 async def test_what_was_committed_is_replayed_into_another_provider_once(open_it: Open) -> None:
     """M3: only what is paid or waived, and no debt is touched by it."""
     old, new = RecordingMemory(owner="http:http://old"), RecordingMemory(None, Rejected("too long"), owner="http:http://new")
-    bindings = Bindings(old, {"http:http://new": new}.get)
+    bindings = MemoryBindings(old, {"http:http://new": new}.get)
     async with opened(open_it) as store, running_engine(store, Echo(), memory=bindings) as engine:
         desk = desk_of(store, engine)
         memories = desk.memories
@@ -364,7 +364,7 @@ async def test_what_was_committed_is_replayed_into_another_provider_once(open_it
 
 
 async def test_a_replay_into_nobody_or_of_nonsense_is_refused(open_it: Open) -> None:
-    bindings = Bindings(RecordingMemory(owner="http:http://old"))
+    bindings = MemoryBindings(RecordingMemory(owner="http:http://old"))
     async with opened(open_it) as store, running_engine(store, Echo(), memory=bindings) as engine:
         memories = desk_of(store, engine).memories
         for provider, url, problem in (
@@ -395,7 +395,7 @@ async def test_whatever_a_plugin_does_with_what_is_replayed_the_gateway_goes_on(
     odd = Odd(SystemExit("I leave"), owner="odd")
     async with (
         opened(open_it) as store,
-        running_engine(store, Echo(), memory=Bindings(RecordingMemory(), {"odd": odd}.get)) as engine,
+        running_engine(store, Echo(), memory=MemoryBindings(RecordingMemory(), {"odd": odd}.get)) as engine,
     ):
         memories = desk_of(store, engine).memories
         for n in range(2):
@@ -408,7 +408,7 @@ async def test_whatever_a_plugin_does_with_what_is_replayed_the_gateway_goes_on(
 async def test_a_provider_that_exits_when_it_is_looked_at_is_only_ill(open_it: Open) -> None:
     async with (
         opened(open_it) as store,
-        running_engine(store, Echo(), memory=Bindings(Elsewhere(ill=SystemExit("I leave")))) as engine,
+        running_engine(store, Echo(), memory=MemoryBindings(Elsewhere(ill=SystemExit("I leave")))) as engine,
     ):
         memories = desk_of(store, engine).memories
         provider = (await memories.status()).provider
@@ -418,7 +418,7 @@ async def test_a_provider_that_exits_when_it_is_looked_at_is_only_ill(open_it: O
 
 async def test_a_provider_that_takes_nothing_is_not_tried_for_ever(open_it: Open) -> None:
     failing = RecordingMemory(*[Unavailable("down")] * 20, owner="new")
-    bindings = Bindings(RecordingMemory(), {"new": failing}.get)
+    bindings = MemoryBindings(RecordingMemory(), {"new": failing}.get)
     async with opened(open_it) as store, running_engine(store, Echo(), memory=bindings) as engine:
         memories = desk_of(store, engine).memories
         for n in range(8):
@@ -430,7 +430,7 @@ async def test_a_provider_that_takes_nothing_is_not_tried_for_ever(open_it: Open
 async def test_nothing_runs_that_could_be_asked_and_yet_the_ledger_is_read(open_it: Open) -> None:
     """What can be read while no gateway runs."""
     async with opened(open_it) as store:
-        async with running_engine(store, Echo(), memory=Bindings(Elsewhere(Unavailable("away")))) as engine:
+        async with running_engine(store, Echo(), memory=MemoryBindings(Elsewhere(Unavailable("away")))) as engine:
             session_id = await talked(engine, store)
             await paid(desk_of(store, engine).memories, session_id)
         reading = StoreReading(store=store).memories
@@ -443,7 +443,7 @@ async def test_nothing_runs_that_could_be_asked_and_yet_the_ledger_is_read(open_
 
 
 async def test_whoever_watches_the_gateway_gets_counts_of_everybody(open_it: Open) -> None:
-    async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(RecordingMemory())) as engine:
+    async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(RecordingMemory())) as engine:
         memories = desk_of(store, engine).memories
         await memories.add(Remembered(text="likes the sea"))
         await paid(memories, await talked(engine, store))

@@ -26,7 +26,7 @@ from holdfast.core.turns import Turn
 from holdfast.core.usage import Usage
 from holdfast.errors import HoldfastError, Rejected
 from holdfast.ids import CallId, SessionId, TurnId
-from holdfast.ports import Assignment, Tool, Use
+from holdfast.ports import Assignment, StageTool, Use
 
 NONCE = "nonce-7f3a"
 TURN = Turn(id=TurnId("trn_1"), session_id=SessionId("ses_1"), ordinal=1, accepted_at=1)
@@ -90,7 +90,7 @@ class Rehearsal:
         self._deed()
         self._show(Role.REASONING, text)
 
-    async def use(self, tool: Tool, call_id: CallId, args: Mapping[str, object]) -> Call:
+    async def use(self, tool: StageTool, call_id: CallId, args: Mapping[str, object]) -> Call:
         if (known := self.calls.get(call_id)) and known.state in effects.ENDED:
             return known
         started = Call(

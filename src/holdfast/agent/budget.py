@@ -1,4 +1,4 @@
-"""Budgets: what a turn, a session or a day may cost before a person is asked whether it is worth more."""
+"""Budgets: what a turn, a session or a day may cost before a person is asked whether to go on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def limits(config: BudgetConfig) -> tuple[Limit, ...]:
 
 
 async def refusal(limits: tuple[Limit, ...], spent: Spent, stage: Stage) -> str | None:
-    """Return why a turn may not go on, once a person has said so; None while it may.  While nobody has, it is parked."""
+    """Return why a turn stops, if a person has said so; None if it goes on.  Until the person answers, it is parked."""
     for limit in limits:
         times = limit.times_passed(spent)
         if not times or question_id(limit.scope, times) in spent.allowed:
@@ -35,7 +35,7 @@ async def refusal(limits: tuple[Limit, ...], spent: Spent, stage: Stage) -> str 
 
 
 def question(limit: Limit, spent: Spent, times: int) -> Question:
-    """Return what to ask once a limit is used up; to go on allows as much again."""
+    """Return the question once a limit is used up; going on allows the same amount again."""
     return Question(
         id=question_id(limit.scope, times),
         text=f"{used_up(limit, spent).capitalize()}. Go on with as much again?",
@@ -45,7 +45,7 @@ def question(limit: Limit, spent: Spent, times: int) -> Question:
 
 
 def used_up(limit: Limit, spent: Spent) -> str:
-    """Say what was used, and of how much."""
+    """Describe the usage and the limit."""
     return f"the budget for {_NAMES[limit.scope]} is used up ({_amounts(limit, spent.of(limit.scope))})"
 
 

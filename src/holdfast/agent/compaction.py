@@ -1,4 +1,4 @@
-"""Compaction: when a conversation grows too long for its model, a summary stands for its older turns in what is read."""
+"""Compaction: when a conversation is too long for its model, a summary replaces its older turns in the request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.agent.models.port import (
     Message,
     Model,
     Request,
-    Said,
+    TextDelta,
     ToolMessage,
     ToolSpec,
     UserMessage,
@@ -24,14 +24,14 @@ from holdfast.agent.tools.port import Spend
 from holdfast.core.transcript import Item
 from holdfast.errors import ModelUnavailable
 
-# So many turns before the current one stay word by word.
+# This many turns before the current one are kept verbatim.
 TURNS_KEPT = 3
 SUMMARY_TOKENS_MAX = 2_000
 SUMMARY_MAX_CHARS = 12_000
 CHARS_PER_TOKEN = 3.5
-# What a picture counts for, whatever it shows.
+# The estimated size of an image.
 IMAGE_TOKENS = 1_600
-# How much of the model's context the turns that are summarised may fill; what is left is for the answer.
+# The share of the model's context for the turns to summarise; the rest is for the answer.
 _SOURCE_PART = 0.6
 _SOURCE_MAX_CHARS_UNKNOWN = 200_000
 
@@ -45,12 +45,12 @@ _SYSTEM = (
 
 
 def size(messages: Sequence[Message]) -> int:
-    """Return how many characters messages come to, with pictures as what they cost."""
+    """Return the number of characters of messages; an image counts by its estimated size."""
     return sum(_size(message) for message in messages)
 
 
 def size_around(system: str, tools: Sequence[ToolSpec]) -> int:
-    """Return how many characters every request comes to before its first message."""
+    """Return the number of characters of a request without its messages."""
     schemas = len(msgspec.json.encode([tool.schema for tool in tools]))
     return len(system) + schemas + sum(len(tool.name) + len(tool.description) for tool in tools)
 
@@ -66,7 +66,7 @@ def _size(message: Message) -> int:
 
 
 async def summary(model: Model, items: Sequence[Item], spend: Spend) -> str:
-    """Return what stands for these items; what the model used for it is told to `spend`."""
+    """Return a summary of these items.  The usage of the model is reported to `spend`."""
     known = int(model.facts.context_tokens * _SOURCE_PART * CHARS_PER_TOKEN)
     source = shortened(context.as_text(items), known or _SOURCE_MAX_CHARS_UNKNOWN)
     request = Request(
@@ -77,7 +77,7 @@ async def summary(model: Model, items: Sequence[Item], spend: Spend) -> str:
     said: list[str] = []
     async with aclosing(model.stream(request)) as events:
         async for event in events:
-            if isinstance(event, Said):
+            if isinstance(event, TextDelta):
                 said.append(event.text)
             elif isinstance(event, Done):
                 await spend(event.usage)

@@ -1,7 +1,7 @@
-"""Context files: what the workspace tells the agent at every turn, once a person has seen it.
+"""Context files: files of the workspace whose instructions the agent follows, once a person has approved them.
 
-The agent and its commands can write these files, and whatever stands there is read as if the operator had said it.  So each
-text is approved by itself, whoever wrote it: a changed one is asked about again.
+The agent and its commands can write these files, and the model reads them like instructions of the operator.  So an approval
+is for the exact text: after a change, the person is asked again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ IsGranted = Callable[[str, SessionId, str], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextFile:
-    """A file of the workspace, and as much of it as a model reads."""
+    """A file of the workspace, and the part of it that a model reads."""
 
     name: str
     text: str
@@ -30,7 +30,7 @@ class ContextFile:
 
 
 async def nothing_granted(_owner: str, _session_id: SessionId, _fingerprint: str) -> bool:
-    """What is granted where nobody keeps account of it."""
+    """Return that nothing is granted."""
     return False
 
 
@@ -39,7 +39,7 @@ async def is_approved(file: ContextFile, work: Assignment, stage: Stage, is_gran
     if await is_granted(work.session.owner, work.session.id, file.fingerprint):
         return True
     if work.turn.mode is not Mode.CONVERSATION:
-        # Nobody is there; what a job or a client wants done can be done without it.
+        # No person can be asked; a job or a client does without the file.
         return False
     return decide(await stage.ask(question(file))) is not Decision.DENY
 

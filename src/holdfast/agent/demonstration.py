@@ -1,7 +1,7 @@
-"""The demonstration agent: what answers when no model is set up.
+"""The demonstration agent, which answers when no model is set up.
 
-It says what it is, repeats what it was told, and does a few things on plain request, so that everything Holdfast does
-around a turn can be seen and tried.  Whatever is asked for is done in the order in which it stands in the message.
+It says what it is, repeats the message, and does a few things on request, so that everything Holdfast does around a turn can
+be tried.  Requests are done in the order of the message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Text files that are read again and again, but only when they have changed."""
+"""A cache of text files, which are read again only when they have changed."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from holdfast.agent.toolbox import shortened
 from holdfast.agent.tools.workspace import Workspace
 from holdfast.errors import Rejected
 
-# Nobody keeps more than this to read to a model at every turn.
+# The cache is cleared at this many files.
 CACHED_MAX = 500
 # A character takes four bytes at most.
 _BYTES_PER_CHAR = 4
-# Without waiting, should it be a pipe that nobody writes to.
+# Non-blocking, because it may be a pipe without a writer.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class TextFiles:
-    """Reads, and remembers what did not change.  It waits for the disk: call it from a thread."""
+    """Reads and caches files.  It blocks on the disk: call it from a thread."""
 
     def __init__(self) -> None:
         self._cached: dict[tuple[Path, int, Path | None], tuple[tuple[int, ...], str]] = {}
 
     def read(self, path: Path, chars_max: int, inside: Path | None = None) -> str:
-        """Return a file's text, shortened where it is too long; nothing where there is none, or it lies elsewhere."""
+        """Return a file's text, shortened if it is too long; empty if it does not exist or lies outside `inside`."""
         key = (path, chars_max, inside)
         try:
             known = self._cached.get(key)
@@ -43,7 +43,7 @@ class TextFiles:
                     self._cached.clear()
                 self._cached[key] = known
         except (OSError, Rejected):
-            # Not there, not ours to read, led elsewhere, or gone meanwhile: there is nothing to read.
+            # It is missing, not readable, outside the folder, or was just removed.
             return ""
         return known[1]
 
@@ -54,7 +54,7 @@ def _version(found: os.stat_result) -> tuple[int, ...]:
 
 @contextmanager
 def _opened(path: Path, inside: Path | None) -> Generator[int]:
-    """Hold a file open; with `inside`, one that no link can have led out of that folder, however fast it was put there."""
+    """Open a file; with `inside`, without following a link out of that folder."""
     if inside is None:
         file = os.open(path, _READ)
     else:
@@ -69,7 +69,7 @@ def _opened(path: Path, inside: Path | None) -> Generator[int]:
 
 
 def entries(parent: Path) -> list[Path]:
-    """Return what is in a folder, by name; nothing where there is none."""
+    """Return the entries of a folder, sorted; empty if it does not exist."""
     try:
         return sorted(parent.iterdir())
     except OSError:

@@ -1,6 +1,6 @@
-"""The loop of model and tools: it asks the model, makes the calls that it wants, and asks again until it has answered.
+"""The loop of model and tools: it asks the model, makes its calls, and asks again until there is an answer.
 
-It may be cut off anywhere and begun again: everything it goes by is in the transcript and in the calls of the turn.
+It may be cut off at any point and started again: its whole state is in the transcript and the calls of the turn.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from holdfast.agent.models.port import (
     Done,
     Message,
     Model,
+    ReasoningDelta,
     Request,
-    Said,
     StopReason,
-    Thought,
+    TextDelta,
     ToolCall,
     ToolMessage,
     UserMessage,
@@ -238,7 +238,7 @@ class _Answer:
                 has_made_room = self._is_thrifty = True
                 await self._compact(0)
             except ModelUnavailable as error:
-                # Before it began the model was asked often enough already, by whoever talks to it.
+                # Before the first event, the chain of models has already retried.
                 if not self._step.has_begun or self._step.breaks == CUTS_MAX:
                     raise
                 self._step.breaks += 1
@@ -257,11 +257,11 @@ class _Answer:
             async for event in events:
                 self._step.has_begun = True
                 match event:
-                    case Said(text):
+                    case TextDelta(text):
                         if text:
                             self._step.pieces.append(text)
                             await self._stage.say(text)
-                    case Thought(text):
+                    case ReasoningDelta(text):
                         await self._stage.think(text)
                     case Called(call):
                         calls.append(call)

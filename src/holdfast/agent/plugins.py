@@ -19,8 +19,8 @@ returns a provider (see memory/provider.py); its name is what stands in `memory.
     [project.entry-points."holdfast.memory"]
     elephant = "holdfast_elephant:provider"
 
-A plugin is code of the gateway: it runs in its process and may do whatever the gateway may.  One that cannot be loaded is
-reported and left out.  Two plugins that use one name are both left out: which of them was meant, nobody here can know.
+A plugin runs in the process of the gateway, with all its rights.  A plugin that cannot be loaded is reported and left out.
+If two plugins use one name, both are left out.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ MemoryMaker = Callable[[MemoryConfig], MemoryProvider]
 TOOLS_GROUP = "holdfast.tools"
 MODELS_GROUP = "holdfast.models"
 MEMORY_GROUP = "holdfast.memory"
-# Names of memory that no plugin gets.
+# Names that no memory plugin may use.
 MEMORIES = frozenset({"builtin", "http", "openviking", "none"})
 TOOLS_MAX = 64
-# What can stand before the colon of a model's name, or of whom a debt of memory is owed to.
+# The part before the colon in the name of a model or a memory provider.
 _PROVIDER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugins:
-    """What was found.  `problems` says, in whole sentences, what was left out and why; of memory also by its name."""
+    """The loaded plugins.  `problems` says in sentences what was left out; `memory_problems` does so by provider."""
 
     tools: Sequence[Tool] = ()
     models: Mapping[str, ModelMaker] = field(default_factory=dict[str, ModelMaker])
@@ -68,7 +68,7 @@ class Plugins:
 
 
 def load(tool_names: Collection[str] = (), providers: Collection[str] = ()) -> Plugins:
-    """Load every plugin there is; the names given are Holdfast's own, and no plugin gets them."""
+    """Load every installed plugin.  The given names are built in, and no plugin may use them."""
     installed = _installed()
     problems: list[str] = []
     tools: list[_Found[Tool]] = []
@@ -98,7 +98,7 @@ def load(tool_names: Collection[str] = (), providers: Collection[str] = ()) -> P
 
 
 def load_memory() -> Plugins:
-    """Load the plugins that remember, and no others."""
+    """Load memory plugins only."""
     return _load_memory(_installed())
 
 
@@ -128,12 +128,12 @@ class _Found(Generic[T]):
     thing: T
 
 
-class _Nonsense(Exception):
-    """A plugin does not keep the contract; the message says where."""
+class _Invalid(Exception):
+    """A plugin breaks its contract; the message says how."""
 
 
 def _installed() -> dict[str, list[EntryPoint]]:
-    """Return what is installed, by group; finding it reads a file of every distribution, so all groups share one look."""
+    """Return the installed entry points by group, read once for all groups because that reads a file per distribution."""
     found = importlib.metadata.entry_points()
     return {
         group: sorted(found.select(group=group), key=lambda point: (_source(point), point.name))
@@ -146,7 +146,7 @@ def _source(point: EntryPoint) -> str:
 
 
 def _left_out(point: EntryPoint, error: BaseException) -> str:
-    why = str(error) if isinstance(error, _Nonsense) else f"{type(error).__name__}: {error}"
+    why = str(error) if isinstance(error, _Invalid) else f"{type(error).__name__}: {error}"
     return f"The plugin {point.name} of {_source(point)} ({point.value}) is left out: {why}"
 
 
@@ -154,34 +154,34 @@ def _tools(point: EntryPoint) -> list[Tool]:
     made = _callable(point)()
     several = list(cast("Iterable[object]", made)) if isinstance(made, Iterable) else [made]
     if len(several) > TOOLS_MAX:
-        raise _Nonsense(f"it has {len(several)} tools; {TOOLS_MAX} is the most")
+        raise _Invalid(f"it has {len(several)} tools; {TOOLS_MAX} is the most")
     for each in several:
         if problem := _wrong_with(each):
-            raise _Nonsense(problem)
+            raise _Invalid(problem)
     return cast("list[Tool]", several)
 
 
 def _maker(point: EntryPoint) -> ModelMaker:
     if not _PROVIDER.fullmatch(point.name):
-        raise _Nonsense("the name of a provider is lower-case letters, digits, dots, - and _")
+        raise _Invalid("the name of a provider is lower-case letters, digits, dots, - and _")
     return cast("ModelMaker", _callable(point))
 
 
 def _memory_maker(point: EntryPoint) -> MemoryMaker:
     if not _PROVIDER.fullmatch(point.name):
-        raise _Nonsense("the name of a provider is lower-case letters, digits, dots, - and _")
+        raise _Invalid("the name of a provider is lower-case letters, digits, dots, - and _")
     return cast("MemoryMaker", _callable(point))
 
 
 def _callable(point: EntryPoint) -> Callable[..., object]:
     loaded = cast("object", point.load())
     if not callable(loaded):
-        raise _Nonsense(f"it is no callable but {type(loaded).__name__}")
+        raise _Invalid(f"it is no callable but {type(loaded).__name__}")
     return loaded
 
 
 def _wrong_with(tool: object) -> str | None:
-    """Return what a thing lacks to be a tool."""
+    """Return why an object is not a tool; None if it is."""
     kinds = {"name": str, "description": str, "schema": Mapping, "effect": Effect, "harmless": bool}
     for attribute, kind in kinds.items():
         if not isinstance(getattr(tool, attribute, None), kind):
@@ -196,7 +196,7 @@ def _wrong_with(tool: object) -> str | None:
 
 
 def _without_clashes(kind: str, found: Sequence[_Found[T]], own: Collection[str], problems: list[str]) -> dict[str, T]:
-    """Return what has its name for itself."""
+    """Return the plugins whose name is unique."""
     kept: dict[str, T] = {}
     for name in sorted({each.name for each in found}):
         claims = [each for each in found if each.name == name]

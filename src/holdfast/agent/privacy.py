@@ -1,4 +1,4 @@
-"""What a turn has read that is private: derived from the calls in the journal, so that it is known after a restart too."""
+"""The private data that a turn has read, derived from the calls in the journal, so that it survives a restart."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from holdfast.core.transcript import COMPACTED, Role
 from holdfast.ids import CallId
 from holdfast.ports import Assignment
 
-# A call that was cut off may have been read all the same.
+# The result of a call that was cut off may have been read.
 _READ = frozenset({CallState.OK, CallState.UNKNOWN})
 
 
 def private_reads(work: Assignment, tools: Mapping[str, Tool], call_id: CallId) -> tuple[str, ...]:
-    """Return what the model had read of private things when it asked for a call, in words for people.
+    """Return the sources of private data that the model had read when it asked for a call, in words for people.
 
-    Everything counts that it still reads: earlier turns of the conversation too.  The calls of the same step do not: it knew
-    nothing of their results.
+    Earlier turns count as well, because the model still reads them.  Calls of the same step do not count, because the model
+    did not know their results.
     """
     return tuple(dict.fromkeys(_found(work, tools, call_id)))
 
@@ -33,7 +33,7 @@ def _found(work: Assignment, tools: Mapping[str, Tool], call_id: CallId) -> Iter
         yield "the conversation that this task comes from"
     for item in work.history:
         if item.kind == COMPACTED:
-            # Nobody can tell any more what went into it.
+            # It is not known any more what the summary was made of.
             yield "the summary of this conversation"
         elif item.role is Role.TOOL and item.turn_id != work.turn.id and item.outcome in _READ and item.name:
             yield from [item.name] if _is_private(tools, item.name, item.args) else []
@@ -49,5 +49,5 @@ def _is_private(tools: Mapping[str, Tool], name: str, args: object) -> bool:
     tool = tools.get(name)
     if isinstance(tool, StructTool) and isinstance(args, Mapping):
         return tool.is_private(cast("Mapping[str, object]", args))
-    # A server or a plugin says nothing about it, and a tool that is gone cannot.
+    # Tools of servers and plugins, and tools that are gone, do not say so.
     return tool is None or not tool.harmless

@@ -1,4 +1,4 @@
-"""What a model is told: who it is, where it speaks, what it may promise, and what it should know before it begins."""
+"""The system prompt: who the model is, where it speaks, what it may promise, and what it should know."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from holdfast.agent import remembered
+from holdfast.agent import memory_prompt
 from holdfast.agent.context_files import ContextFile
 from holdfast.agent.files import TextFiles
 from holdfast.agent.skills import Skills
@@ -46,12 +46,12 @@ PERSONA_MAX_CHARS = 20_000
 CONTEXT_FILE_MAX_CHARS = 20_000
 MEMORIES_MAX = 200
 SKILLS_MAX_CHARS = 10_000
-# What could be a file's name; anything longer, or with a line break, is the persona itself.
+# A longer persona, or one with a line break, is the text itself and not the name of a file.
 _NAME_MAX_CHARS = 200
 
 
 def names_file(persona: str) -> bool:
-    """Return whether a persona can only be meant as the name of a file: one word with an ending, like persona.md."""
+    """Return whether a persona can only be the name of a file: one word with an extension, like persona.md."""
     return len(persona.split()) == 1 and Path(persona.strip()).suffix[1:].isalnum()
 
 
@@ -59,20 +59,21 @@ Approves = Callable[[ContextFile], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What a model is told in a turn: a system prompt, and what stands before the message of this turn alone."""
+class PromptParts:
+    """The prompt of a turn."""
 
     system: str
+    # Recalled memories, which are put before the message of this turn.
     recalled: str = ""
 
 
-async def nobody(_file: ContextFile) -> bool:
-    """Approve nothing."""
+async def approves_nothing(_file: ContextFile) -> bool:
+    """Approve no file."""
     return False
 
 
 class Prompt:
-    """Makes what a model is told in a turn.  Without `memories` it is told of none."""
+    """Makes the prompt of a turn.  Without `memories` it mentions none."""
 
     def __init__(
         self,
@@ -91,26 +92,26 @@ class Prompt:
         self._workspace = home / config.workspace
         self._skills = Skills(home / config.skills, self._files)
 
-    async def told(self, work: Assignment, approves: Approves = nobody) -> Told:
-        """Return what the model is told before the conversation, and before the message.
+    async def told(self, work: Assignment, approves: Approves = approves_nothing) -> PromptParts:
+        """Return the prompt of a turn.
 
-        A stranger's turn hears nothing private, and a tenant's only what is the tenant's own.  Of the files of the
-        workspace it hears those that somebody `approves`.
+        The prompt of an unknown sender holds nothing private, and that of a tenant only the tenant's own data.  Of the
+        context files it holds those that `approves` accepts.
         """
         trust = trust_in(work.session, self._trusted_owners)
-        # The disk and the store look at the same time: somebody waits for the first word.
+        # The disk and the store are read concurrently, because the person waits for the first word.
         on_disk = asyncio.get_running_loop().run_in_executor(None, self._on_disk, trust)
         known = [] if trust is Trust.STRANGER else await self._known(work.session.owner)
-        shown = remembered.fitting(known)
+        shown = memory_prompt.fitting(known)
         is_all = len(shown) == len(known) < MEMORIES_MAX
         persona, files, learned = await on_disk
         context = [_followed(each) if await approves(each) else _left_out(each) for each in files]
-        parts = [persona, RULES, self._place(work, trust), *context, remembered.block(shown, is_all=is_all), learned]
-        # Last, because it is for this turn alone: what stands before it is the same for all, and read only once.
+        parts = [persona, RULES, self._place(work, trust), *context, memory_prompt.block(shown, is_all=is_all), learned]
+        # Last, because it is for this turn alone: the part before it is the same for all turns, and cached by vendors.
         parts += instructions(work.history, work.turn.id)
-        # Memory was asked before any of this, so that it has had all the time that this took.
+        # The recall was started before the prompt, so that it runs concurrently.
         found = () if trust is Trust.STRANGER or self._memories is None else await work.recalled(knows_store=is_all)
-        return Told(system="\n\n".join(filter(None, parts)), recalled=remembered.recalled(found, shown))
+        return PromptParts(system="\n\n".join(filter(None, parts)), recalled=memory_prompt.recalled(found, shown))
 
     def _on_disk(self, trust: Trust) -> tuple[str, list[ContextFile], str]:
         if trust is not Trust.OPERATOR:
@@ -136,7 +137,7 @@ class Prompt:
         }
         if trust is not Trust.OPERATOR:
             del facts["Workspace"]
-        lines = [f"{name}: {remembered.fenced(value)}" for name, value in facts.items() if value]
+        lines = [f"{name}: {memory_prompt.fenced(value)}" for name, value in facts.items() if value]
         return "\n".join([*lines, DELIVERS_LATER if work.turn.delivers_later else DELIVERS_NOW])
 
     def _context_files(self) -> list[ContextFile]:
@@ -161,7 +162,9 @@ class Prompt:
         skills = self._skills.list()
         if not skills:
             return ""
-        lines = _bounded([f"- {skill.name}: {remembered.fenced(skill.description)}" for skill in skills], SKILLS_MAX_CHARS)
+        lines = _bounded(
+            [f"- {skill.name}: {memory_prompt.fenced(skill.description)}" for skill in skills], SKILLS_MAX_CHARS
+        )
         return "Skills you can read with the `skill` tool before you do something they are about:\n" + "\n".join(lines)
 
 
@@ -170,11 +173,11 @@ def _followed(file: ContextFile) -> str:
 
 
 def _left_out(file: ContextFile) -> str:
-    return f"The file {file.name} of the workspace is left out: nobody has approved what it says now."
+    return f"The file {file.name} of the workspace is left out: its present content is not approved."
 
 
 def _bounded(lines: Sequence[str], chars_max: int) -> list[str]:
-    """Return as many lines as fit, and say how many were left out."""
+    """Return the lines that fit, and a line that says how many were left out."""
     kept: list[str] = []
     for line in lines:
         if sum(map(len, kept)) + len(line) > chars_max:

@@ -1,7 +1,7 @@
-"""A scripted agent: it does what its script says, for tests, benchmarks and demonstrations.
+"""A scripted agent, for tests, benchmarks and demonstrations.
 
-Like a real one it may be cut off anywhere and started again: it goes on behind the last line that it finished, as the
-transcript shows it, and never repeats a tool call that has ended.
+Like a real one it may be cut off at any point and started again: it continues after the last line that it finished,
+according to the transcript, and never repeats a tool call that has ended.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.core.questions import Question
 from holdfast.core.transcript import Item, Role
 from holdfast.errors import Rejected
 from holdfast.ids import CallId, SessionId
-from holdfast.ports import Assignment, Stage, Tool
+from holdfast.ports import Assignment, Stage, StageTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Think:
 class UseTool:
     """Run a tool, and say what `report` makes of its end."""
 
-    tool: Tool
+    tool: StageTool
     args: Mapping[str, object] = field(default_factory=dict[str, object])
     report: Callable[[Call], str] | None = None
 
@@ -189,7 +189,7 @@ class _Voice:
         await self._stage.say(text)
 
     async def catch_up(self) -> None:
-        """Say what an earlier attempt still owed to a message that had joined."""
+        """Say what an earlier attempt did not say about a message that had joined."""
         if self._owed:
             await self._stage.say(self._owed)
 

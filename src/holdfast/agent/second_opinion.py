@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from contextlib import aclosing
 
-from holdfast.agent.models.port import Called, Done, Model, Request, Said, StopReason, UserMessage
+from holdfast.agent.models.port import Called, Done, Model, Request, StopReason, TextDelta, UserMessage
 from holdfast.agent.tools.port import Spend, for_nothing
 from holdfast.errors import Rejected, Unavailable
 
@@ -83,9 +83,9 @@ class CommandJudge:
         async with aclosing(self._model.stream(request)) as events:
             async for event in events:
                 match event:
-                    case Said(text=text) if len(said) + len(text) <= ANSWER_MAX_CHARS:
+                    case TextDelta(text=text) if len(said) + len(text) <= ANSWER_MAX_CHARS:
                         said += text
-                    case Said() | Called():
+                    case TextDelta() | Called():
                         return ""
                     case Done(reason=reason, usage=used):
                         await spend(used)

@@ -1,4 +1,4 @@
-"""Skills: folders with a SKILL.md that says what it is good for, read when it is needed."""
+"""Skills: folders with instructions in a SKILL.md, which the agent reads on demand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BLOCK_MARK = re.compile(r"\A[|>][+-]?[ \t]*\n?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """Something an agent can learn when it needs it."""
+    """Instructions for a kind of task."""
 
     name: str
     description: str
@@ -31,7 +31,7 @@ class Skill:
 
 
 class Skills:
-    """The skills of this gateway; a new folder is one without a restart.  It waits for the disk: call it from a thread."""
+    """The skills of this gateway, read from disk at each call.  It blocks on the disk: call it from a thread."""
 
     def __init__(self, folder: Path, files: TextFiles) -> None:
         self._folder = folder
@@ -44,9 +44,9 @@ class Skills:
         return sorted(found, key=lambda skill: skill.name)
 
     def read(self, name: str, file: str | None = None) -> str:
-        """Return what a skill says, with the names of the files beside it, or what one of these says.
+        """Return the text of a skill with the names of its other files, or the text of one of these.
 
-        Raises `Rejected` where there is no such thing.
+        Raises `Rejected` if it does not exist.
         """
         skills = {skill.name: skill for skill in self.list()}
         if name not in skills:
@@ -64,13 +64,13 @@ class Skills:
 
 
 def _files(folder: Path) -> list[str]:
-    """Return the files of a skill besides its own, by their paths inside its folder."""
+    """Return the other files of a skill, by their paths in its folder."""
     found = (path for path in folder.rglob("*") if path.is_file() and path != folder / FILE)
     return sorted(str(path.relative_to(folder)) for path in itertools.islice(found, FILES_MAX))
 
 
 def parse(text: str, folder: Path) -> Skill:
-    """Read name and description from the front matter; a file without one goes by its folder and its first line."""
+    """Read the name and the description from the front matter, or else from the folder and the first line."""
     matter = _FRONT_MATTER.match(text)
     fields = {key: _value(value) for key, value in _FIELD.findall(matter[1])} if matter else {}
     body = text[matter.end() :] if matter else text

@@ -1,4 +1,4 @@
-"""The ids of the calls of a turn, which say in which step the model asked for them."""
+"""The ids of the calls of a turn, which hold the number of their step."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def call_id(step: int, number: int) -> CallId:
 
 
 def step_of(call: str | None) -> int | None:
-    """Return the step that a call belongs to; None for an id that says none."""
+    """Return the step of a call; None for an id without one."""
     found = STEP.fullmatch(call or "")
     return int(found[1]) if found else None

@@ -1,4 +1,4 @@
-"""The toolbox: which tools a turn is offered, bound to that turn in one place."""
+"""The toolbox: decides which tools a turn is offered, and binds each call to its turn."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from holdfast.ports import Assignment, Stage, Use
 
 log = logging.getLogger(__name__)
 
-# A result is read by a model, again at every step that follows.
+# A model reads a result again at every later step.
 RESULT_MAX_CHARS = 50_000
-# Beyond its own limit a tool gets this much; then its call is over, whatever it has done by then.
+# The timeout of every call, in addition to a tool's own.
 CALL_MAX_S = 3_600.0
-# No tool needs more, and what is deeper cannot be masked or stored.
+# Deeper arguments cannot be masked or stored.
 ARGS_DEPTH_MAX = 50
-# Tools of ours that know and change nothing but what belongs to the session's own owner.
+# Built-in tools that only read and change data of the session's own owner.
 PER_OWNER = frozenset({"ask_user", "memory", "session_search"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundTool:
-    """A tool in the hands of one call."""
+    """A tool with the context of one call."""
 
     tool: Tool
     context: CallContext
@@ -56,12 +56,12 @@ class BoundTool:
         except TimeoutError:
             over = f"{self.name} did not end within {self.max_s:g} s"
             if self.effect is Effect.EFFECTFUL:
-                raise OutcomeUnknown(f"{over}; what it has done by then nobody knows") from None
+                raise OutcomeUnknown(f"{over}; it is not known what it has done by then") from None
             raise Unavailable(f"{over}; trying it again is safe") from None
 
 
 class Toolbox:
-    """Every tool of this gateway."""
+    """The tools of this gateway."""
 
     def __init__(
         self,
@@ -81,13 +81,13 @@ class Toolbox:
     async def offered(self, work: Assignment) -> Mapping[str, Tool]:
         """Return the tools that a turn may use, by name.
 
-        A stranger's turn gets harmless ones only.  Somebody who only has a key gets those that stay with what is theirs
-        besides: everything else works with the operator's own files, accounts and network.
+        A turn of an unknown sender gets harmless ones only.  A tenant also gets those that only touch the tenant's own data:
+        all others work with the operator's files, accounts and network.
         """
         found = [*self._tools]
         for source in self._sources:
             found += await source.tools()
-        # Whoever comes later does not get a name that is taken, and with it the trust in what it stands for.
+        # The first tool of a name keeps it: another one must not get the trust in that name.
         named: dict[str, Tool] = {}
         for tool in found:
             named.setdefault(tool.name, tool)
@@ -107,23 +107,23 @@ def _trusts(trust: Trust, tool: Tool) -> bool:
         case Trust.STRANGER:
             return tool.harmless
         case Trust.TENANT:
-            # The name is enough: no plugin and no server gets one that a tool of ours has, be that switched off or not.
+            # The name is enough: no plugin or server can use the name of a built-in tool, even of a disabled one.
             return tool.harmless or tool.name in PER_OWNER
         case Trust.OPERATOR:
             return True
 
 
 def specs(tools: Mapping[str, Tool]) -> list[ToolSpec]:
-    """Return what a model is told about tools."""
+    """Return the specifications of tools for a model."""
     return [ToolSpec(name=each.name, description=each.description, schema=each.schema) for each in tools.values()]
 
 
 async def prepare(
     tools: Mapping[str, Tool], name: str, args: Mapping[str, object] | str, call_id: CallId, work: Assignment, stage: Stage
 ) -> Use:
-    """Bind one call to its turn, with the question that stands before it.
+    """Bind one call to its turn, with the question that must be answered first.
 
-    A call that cannot be made, for its name, its arguments or the rules, is one that fails with the reason, so that the
+    A call with a wrong name, wrong arguments or against the rules becomes a call that fails with the reason, so that the
     model reads it and the person sees it.
     """
     context = CallContext(
@@ -199,7 +199,7 @@ def _contents(value: object) -> Iterable[object]:
 
 
 def shortened(text: str, chars_max: int = RESULT_MAX_CHARS) -> str:
-    """Return a text that is not too long to be read: its beginning and its end."""
+    """Return a text, cut to its beginning and its end if it is too long."""
     if len(text) <= chars_max:
         return text
     half = chars_max // 2

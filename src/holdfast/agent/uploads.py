@@ -15,9 +15,9 @@ from holdfast.errors import DiskFull, Stale
 from holdfast.ports import Upload
 
 FOLDER = UPLOADS
-# How much of the digest of a file is in its name: more, where another file has the same beginning.
+# How many digits of its digest are in a file's name: more if another file has the same beginning.
 DIGITS = (8, 16, 64)
-# What is handed in must not take the room of what is being said.
+# Uploads must leave this much free space, for the store.
 ROOM_KEPT_BYTES = 64 * 1024 * 1024
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -38,7 +38,7 @@ class WorkspaceUploads:
             _check_room(folder, content)
             for digits in DIGITS:
                 path = f"{digest[:digits]}-{name}"
-                # Whoever was first in the meantime may have brought the same.
+                # Another upload may have added the same file in the meantime.
                 if _holds(path, content, folder) or _add(path, content, folder) or _holds(path, content, folder):
                     os.fsync(folder)
                     return Upload(path=Path(FOLDER, path).as_posix(), name=name, bytes=len(content))
@@ -52,11 +52,11 @@ def _check_room(folder: int, content: bytes) -> None:
 
 
 def _holds(path: str, content: bytes, folder: int) -> bool:
-    """Return whether a file is there already, and is this one."""
+    """Return whether this file is already there."""
     try:
         file = os.open(path, _READ, dir_fd=folder)
     except OSError:
-        # It is not there, or is no file: then it cannot be added either.
+        # It does not exist or is not a file; then `_add` succeeds or fails.
         return False
     try:
         found = os.fstat(file)
@@ -69,7 +69,7 @@ def _holds(path: str, content: bytes, folder: int) -> bool:
 
 
 def _add(path: str, content: bytes, folder: int) -> bool:
-    """Put a whole file where there is none; returns whether there was none."""
+    """Write a new file atomically; return False if the name exists."""
     temporary = f"{TEMPORARY}{secrets.token_hex(8)}"
     file = os.open(temporary, _WRITE, 0o600, dir_fd=folder)
     try:
@@ -77,7 +77,7 @@ def _add(path: str, content: bytes, folder: int) -> bool:
             opened.write(content)
             opened.flush()
             os.fsync(file)
-        # Unlike a rename it takes nobody's place.
+        # Unlike a rename, a link does not replace an existing file.
         os.link(temporary, path, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
         return False

@@ -51,7 +51,7 @@ from holdfast.core.intake import Inbound, Receipt
 from holdfast.desk.views import AgentView
 from holdfast.egress import Egress, Guard
 from holdfast.errors import ConfigInvalid, Rejected
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.builtin.extraction import ModelExtractor
 from holdfast.memory.builtin.plain import PlainExtractor
 from holdfast.offload.pool import Pool
@@ -87,7 +87,7 @@ class Adapters:
     """Everything around the engine of one gateway."""
 
     agent: Agent
-    memory: Bindings
+    memory: MemoryBindings
     carriers: Mapping[str, Carrier]
     targets: Targets
     routes: Routes
@@ -185,7 +185,7 @@ async def _place(builder: Builder) -> AsyncGenerator[_Place]:
         yield _Place(workspace=workspace, environment=environment, sandbox=sandbox, network=network, servers=servers)
 
 
-async def _memory(stack: contextlib.AsyncExitStack, builder: Builder, store: Store, model: Model | None) -> Bindings:
+async def _memory(stack: contextlib.AsyncExitStack, builder: Builder, store: Store, model: Model | None) -> MemoryBindings:
     """Open memory, to be closed with the stack."""
     if extracting := builder.extracting_model():
         stack.push_async_callback(extracting.close)
@@ -196,7 +196,7 @@ async def _memory(stack: contextlib.AsyncExitStack, builder: Builder, store: Sto
     return bindings
 
 
-def _agent(builder: Builder, resources: Resources, model: Model | None, toolbox: Toolbox, memory: Bindings) -> Agent:
+def _agent(builder: Builder, resources: Resources, model: Model | None, toolbox: Toolbox, memory: MemoryBindings) -> Agent:
     config, store, clock = builder.config, resources.store, resources.clock
     if model is None:
         return demonstration(builder.home / NOTES, clock, toolbox)
@@ -221,7 +221,7 @@ def _tools(
     place: _Place,
     background: BackgroundProcesses,
     model: Model | None,
-    memory: Bindings,
+    memory: MemoryBindings,
 ) -> Sequence[Tool]:
     config, store, clock, redaction = builder.config.tools, resources.store, resources.clock, builder.redaction
     workspace, sandbox = place.workspace, place.sandbox

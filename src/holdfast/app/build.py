@@ -25,7 +25,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.config import Config, ModelConfig
 from holdfast.core.redaction import Redaction
 from holdfast.errors import ConfigInvalid, Unavailable
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.builtin.extraction import Extractor
 from holdfast.memory.builtin.provider import Builtin
 from holdfast.memory.opening import open_bindings
@@ -80,7 +80,7 @@ class Builder:
             makers=self.plugins.models,
         )
 
-    def memory(self, store: Store | None, extractor: Extractor) -> Bindings:
+    def memory(self, store: Store | None, extractor: Extractor) -> MemoryBindings:
         """Open the providers of memory.  Without a store, the builtin one cannot be used."""
 
         def builtin() -> Builtin:

@@ -43,7 +43,7 @@ from holdfast.errors import (
     Unavailable,
 )
 from holdfast.foreign_call import foreign_call
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.builtin.plain import PlainExtractor
 from holdfast.operations.doctor import Finding, Level, Report
 from holdfast.operations.segments import in_words
@@ -89,7 +89,7 @@ class Patient:
     gateway: Status | Exception | None = None
     store: Store | Exception | None = None
     vitals: Vitals | Exception | None = None
-    bindings: Bindings | ConfigInvalid | None = None
+    bindings: MemoryBindings | ConfigInvalid | None = None
     targets: Targets | ConfigInvalid | None = None
 
     @property
@@ -129,7 +129,7 @@ async def _opened(patient: Patient) -> AsyncGenerator[Patient]:
     async with contextlib.AsyncExitStack() as stack:
         store = await _store(stack, patient)
         bindings = _bindings(patient, store)
-        if isinstance(bindings, Bindings):
+        if isinstance(bindings, MemoryBindings):
             stack.push_async_callback(bindings.close)
         yield replace(
             patient,
@@ -157,7 +157,7 @@ async def _vitals(store: Store) -> Vitals | Exception:
         return error
 
 
-def _bindings(patient: Patient, store: Store | Exception) -> Bindings | ConfigInvalid | None:
+def _bindings(patient: Patient, store: Store | Exception) -> MemoryBindings | ConfigInvalid | None:
     """Return memory as it is configured; None for the builtin one where its store is not there."""
     opened = store if isinstance(store, Store) else None
     if patient.config.memory.provider == BUILTIN and opened is None:
@@ -390,7 +390,7 @@ async def _health(provider: MemoryProvider) -> tuple[str, str]:
         return "", _told(error)
 
 
-async def _debts(opened: Store, bindings: Bindings) -> Findings:
+async def _debts(opened: Store, bindings: MemoryBindings) -> Findings:
     unpaid = await opened.segments.unpaid()
     for owner in sorted({each.owner for each in unpaid}):
         of_owner = [each for each in unpaid if each.owner == owner]

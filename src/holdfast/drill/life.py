@@ -29,7 +29,7 @@ from holdfast.core.turns import IN_FLIGHT, Cause, Mode
 from holdfast.drill.commits import Commit
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.tuning import Tuning
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.provider import Provider
 from holdfast.ports import Assignment
 from holdfast.store.opening import open_store
@@ -177,8 +177,8 @@ async def live(home: Path, url: str, life: int, settle: bool) -> None:
         store=store,
         agent=_script(ledger, life),
         carriers={"ledger": LedgerCarrier(ledger)},
-        memory=Bindings(LedgerMemory(ledger)),
-        # Nobody writes a follow-up in a drill, so conversations go on by themselves.
+        memory=MemoryBindings(LedgerMemory(ledger)),
+        # A drill sends no follow-ups, so conversations go on by themselves.
         config=Config(gateway=GatewayConfig(resume="auto")),
         tuning=Tuning(beat_ms=100, lease_ms=500),
     )

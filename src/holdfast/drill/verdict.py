@@ -1,4 +1,4 @@
-"""The other side of the drill: it ends lives, starts new ones, and then compares what was seen with what is there."""
+"""The drill: it kills and restarts a scratch gateway, and compares what a user saw with what is stored."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Seen:
             case ["drained", cut]:
                 self.drained += int(cut)
             case _:
-                pass  # The kill cut the line off, so nobody has read it.
+                pass  # The kill cut the line off.
 
     def end(self, life: int, by: signal.Signals, status: int) -> None:
         """Keep how a life ended: a kill takes it, a stop lets it end by itself."""
@@ -73,11 +73,11 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillResult:
-    """What a drill found; no violations is the proof.
+    """The result of a drill, which has passed if there are no violations.
 
-    `kills` is how often the gateway was ended, either way.  `drained` turns were cut by a stop that gave them too little
-    time.  `given_up` turns were cut off too often, and alone when a crash did it.  `commits` are segments of conversations
-    that memory was told, `commits_repeated` of them again, because nobody knew any more whether it had been.
+    `kills` counts the ends of the gateway by either signal.  `drained` turns were interrupted by a stop with too short a
+    timeout.  `given_up` turns were interrupted too often, and alone if by a crash.  `commits` counts the segments that were
+    committed to memory, and `commits_repeated` those that were committed again because the outcome was unknown.
     """
 
     kills: int

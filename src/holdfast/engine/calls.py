@@ -21,7 +21,7 @@ from holdfast.core.turns import Turn
 from holdfast.engine.persistence import persist
 from holdfast.errors import HoldfastError, OutcomeUnknown
 from holdfast.ids import CallId
-from holdfast.ports import Tool, Use
+from holdfast.ports import StageTool, Use
 from holdfast.store.questions import QuestionStore
 
 log = logging.getLogger(__name__)
@@ -172,7 +172,7 @@ class Calls:
         ended = await self._ended(use.tool, use.args, started)
         await self._save([self._finished(ended)], [(started, ended)])
 
-    async def _ended(self, tool: Tool, args: Mapping[str, object], started: Call) -> Call:
+    async def _ended(self, tool: StageTool, args: Mapping[str, object], started: Call) -> Call:
         try:
             result = await tool.run(args, f"{started.turn_id}:{started.id}")
         except OutcomeUnknown as error:

@@ -24,7 +24,7 @@ from holdfast.engine.spool import SpoolFile
 from holdfast.engine.steering import Steering
 from holdfast.errors import Rejected
 from holdfast.ids import CallId, TurnId
-from holdfast.ports import Tool, Use
+from holdfast.ports import StageTool, Use
 from holdfast.store.journal import JournalStore
 from holdfast.store.questions import QuestionStore
 
@@ -102,7 +102,7 @@ class TurnStage:
             joined = await self._backlog.move(self._steering.join)
         return [await self._steering.heard(entry) for entry in joined]
 
-    async def use(self, tool: Tool, call_id: CallId, args: Mapping[str, object]) -> Call:
+    async def use(self, tool: StageTool, call_id: CallId, args: Mapping[str, object]) -> Call:
         return (await self.use_all([Use(tool=tool, call_id=call_id, args=args)]))[0]
 
     async def use_all(self, uses: Sequence[Use]) -> list[Call]:

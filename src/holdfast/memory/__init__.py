@@ -1,1 +1,1 @@
-"""Memory providers: who keeps what conversations leave behind."""
+"""Memory providers, which keep what is worth remembering of conversations."""

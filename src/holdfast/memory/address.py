@@ -1,4 +1,4 @@
-"""Addresses of providers: what identifies one can be shown to anybody, and what lets us in is sent to nobody else."""
+"""Addresses of memory providers: the part without secrets identifies one, and its credentials are sent only there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from holdfast.config import MemoryConfig
 from holdfast.errors import ConfigInvalid
 
-# They need no key; with one, only what is still owed to an earlier address is paid.
+# These providers need no key; a key is then only for an earlier provider that is still owed something.
 _KEYLESS = frozenset({"builtin", "none"})
 _PORTS = {"http": 80, "https": 443}
 Origin = tuple[str, str, int]
@@ -18,7 +18,7 @@ Origin = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a provider answers.  `url` has no secret in it and no slash at its end; `secrets` let us in there."""
+    """The address of a provider.  `url` has no secret in it and no slash at its end."""
 
     url: str
     authorization: str = field(default="", repr=False)
@@ -33,12 +33,12 @@ class Address:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must be masked wherever it turns up."""
+        """The secrets that must be masked everywhere."""
         return (self.authorization.partition(" ")[2],)
 
 
 def configured(config: MemoryConfig, environment: Mapping[str, str]) -> Address | None:
-    """Return the address that the operator chose; None where they chose none.  Raises `ConfigInvalid`."""
+    """Return the configured address; None if there is none.  Raises `ConfigInvalid`."""
     if not config.url:
         return None
     key = key_of(config, environment)
@@ -49,21 +49,21 @@ def configured(config: MemoryConfig, environment: Mapping[str, str]) -> Address 
 
 
 def key_of(config: MemoryConfig, environment: Mapping[str, str]) -> str:
-    """Return the key that the operator chose; nothing where they chose none.  Raises `ConfigInvalid`."""
+    """Return the configured key; empty if there is none.  Raises `ConfigInvalid`."""
     key, setting = config.api_key, "memory.api_key"
     if not key and config.api_key_env:
         key, setting = environment.get(config.api_key_env, ""), "memory.api_key_env"
         if not key.strip() and config.provider not in _KEYLESS:
             raise ConfigInvalid(f"{setting}: the variable {config.api_key_env} is not set")
-    # A file that a key was read from ends in a line break.
+    # A key that was read from a file may end in a line break.
     key = key.strip()
     if not (key.isascii() and key.isprintable()):
-        raise ConfigInvalid(f"{setting}: holds characters that no key has")
+        raise ConfigInvalid(f"{setting}: holds characters that are not allowed in a key")
     return key
 
 
 def plain(url: str) -> str:
-    """Return an address as it identifies a provider, however it was written.  Raises `ValueError` where it is none."""
+    """Return the normalized form of an address, which identifies a provider.  Raises `ValueError`."""
     parts = urlsplit(url)
     scheme, host, port = origin(url)
     name = f"[{host}]" if ":" in host else host
@@ -72,12 +72,12 @@ def plain(url: str) -> str:
 
 
 def owner_of(name: str, url: str = "") -> str:
-    """Return what the ledger calls a provider at an address.  Raises `ValueError` where that is none."""
+    """Return the name of a provider at an address in the ledger.  Raises `ValueError` if the address is invalid."""
     return f"{name}:{plain(url)}" if url else name
 
 
 def origin(url: str) -> Origin:
-    """Return the scheme, host and port of an address.  Raises `ValueError` where it has none."""
+    """Return the scheme, host and port of an address.  Raises `ValueError`."""
     parts = urlsplit(url)
     if parts.scheme not in _PORTS or not parts.hostname:
         raise ValueError("no address on the web")

@@ -1,4 +1,4 @@
-"""Bindings: whom debts are owed to now, and whom they were owed to before the operator chose another."""
+"""Bindings: the memory provider of new segments, and the earlier providers of segments that are still owed to them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ log = logging.getLogger(__name__)
 CLOSE_TIMEOUT_S = 5
 
 
-def nobody(_owner: str) -> MemoryProvider | None:
-    """Know no earlier binding."""
+def no_earlier(_owner: str) -> MemoryProvider | None:
+    """Return no earlier provider."""
     return None
 
 
-class Bindings:
-    """The provider of today, and those of earlier days, opened again when a debt is owed to them."""
+class MemoryBindings:
+    """The current provider, and earlier ones, which are opened again when a segment is owed to them."""
 
-    def __init__(self, current: MemoryProvider | None, earlier: Callable[[str], MemoryProvider | None] = nobody) -> None:
+    def __init__(self, current: MemoryProvider | None, earlier: Callable[[str], MemoryProvider | None] = no_earlier) -> None:
         self.current = current
         self._earlier = earlier
         self._opened: dict[str, MemoryProvider | None] = {}
@@ -32,11 +32,11 @@ class Bindings:
         if owner not in self._opened:
             self._opened[owner] = self._earlier(owner)
         found = self._opened[owner]
-        # Whoever calls itself something else is somebody else, and gets nothing of this owner's.
+        # A different name is a different binding, and does not get this one's segments.
         return found if found is not None and found.owner == owner else None
 
     async def close(self) -> None:
-        """Close whatever was opened, once; what does not let itself be closed is left."""
+        """Close every open provider once.  A failure is logged."""
         opened = {id(each): each for each in (self.current, *self._opened.values()) if each is not None}
         self.current, self._opened = None, {}
         for provider in opened.values():
@@ -46,5 +46,5 @@ class Bindings:
 async def _close(provider: MemoryProvider) -> None:
     try:
         await foreign_call(provider.close(), CLOSE_TIMEOUT_S, f"close {provider.owner}")
-    except Exception:  # The edge to a provider: the others are closed all the same.
+    except Exception:  # The edge to a provider: the others are closed anyway.
         log.exception("the memory provider %s could not be closed", provider.owner)

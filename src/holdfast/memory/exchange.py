@@ -1,4 +1,4 @@
-"""Exchanges with a server that remembers: JSON there and back, and failures told apart by whose they are."""
+"""JSON requests to a memory server, with its failures translated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Shape = TypeVar("Shape")
 
 
 class Exchange:
-    """Asks one server that the operator chose, on this machine or elsewhere.  Whoever calls decides how long it may take."""
+    """Sends requests to the configured server, on this machine or elsewhere, with a timeout that the caller chooses."""
 
     def __init__(self, address: Address, *, timeout_s: float, redaction: Redaction, clock: Clock) -> None:
         redaction.learn(address.secrets)
@@ -41,7 +41,7 @@ class Exchange:
         *,
         bytes_max: int = ANSWER_MAX_BYTES,
     ) -> FetchedResponse:
-        """Send something once.  Raises `Unavailable` also where nobody knows whether it came: sending it again is safe."""
+        """Send a body once.  Raises `Unavailable` even if the outcome is unknown, because sending it again is safe."""
         url = f"{self.url}{path}"
         told = {"Content-Type": "application/json", "Accept-Encoding": "identity", **self._address.headers}
         try:
@@ -61,20 +61,20 @@ class Exchange:
         *,
         bytes_max: int = ANSWER_MAX_BYTES,
     ) -> FetchedResponse:
-        """Ask for something, or for its end.  Raises `Unavailable` and `Rejected`."""
+        """Send a request without a body.  Raises `Unavailable` and `Rejected`."""
         told = {**self._address.headers, **(headers or {})}
         try:
             return await self._egress.request(
                 method, f"{self.url}{path}", headers=told, bytes_max=bytes_max, redirects_max=0
             )
         except Rejected as error:
-            raise Rejected(f"{error}; memory.url must be the address that it has now") from error
+            raise Rejected(f"{error}; set memory.url to its new address") from error
 
     def refuse(self, answer: FetchedResponse) -> None:
-        """Raise `Unavailable` or `Rejected` for anything but success, with what to do."""
+        """Raise `Unavailable` or `Rejected` for every response but success, with what to do."""
         if is_good(answer.status):
             return
-        # Masked before it is cut: half a secret would not be known for one.
+        # Masked before it is cut, because half a secret would not be recognized.
         whole = self._redaction.text(answer.body.decode("utf-8", "replace"))
         told = f"{answer.url} answered {status(answer)}{said(replace(answer, body=whole.encode()))}"
         if may_pass(answer.status):
@@ -86,7 +86,7 @@ class Exchange:
         raise Rejected(told)
 
     def understood(self, answer: FetchedResponse, shape: type[Shape], example: str) -> Shape:
-        """Return what a success says.  Raises `Unavailable` where it is something else than `example`."""
+        """Parse a successful response.  Raises `Unavailable` if it does not look like `example`."""
         self.refuse(answer)
         if (found := read(answer, shape)) is not None:
             return found
@@ -95,7 +95,7 @@ class Exchange:
         raise Unavailable(f"{answer.url} answered {status(answer)} with something else than {example}")
 
     def masked(self, text: str, chars_max: int) -> str:
-        """Return in one line what a server says of itself."""
+        """Return a server's text in one line, masked and cut."""
         return " ".join(self._redaction.text(text).split())[:chars_max]
 
     async def close(self) -> None:
@@ -107,7 +107,7 @@ def status(answer: FetchedResponse) -> str:
 
 
 def read(answer: FetchedResponse, shape: type[Shape]) -> Shape | None:
-    """Return what an answer says; None where that is something else."""
+    """Parse a response; None if it has another shape."""
     try:
         return msgspec.json.decode(answer.body, type=shape)
     except (msgspec.DecodeError, RecursionError):

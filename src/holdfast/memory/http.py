@@ -21,10 +21,10 @@ from holdfast.memory.provider import Provider
 NAME = "http"
 RECEIPT_MAX_CHARS = 200
 RECOLLECTION_MAX_CHARS = 4_000
-# What `holdfast doctor` asks: a question like any other, of a session that never was.
+# The query of `holdfast doctor`, for a session that does not exist.
 CHECK_SESSION = SessionId("ses_doctor")
 CHECK_QUERY = "Is anybody there?"
-# A server that can do one thing need not do the other.
+# A server need not support every operation; these statuses say that it does not.
 _MISSING = frozenset({404, 405, 501})
 
 
@@ -46,7 +46,7 @@ class _Taken(msgspec.Struct):
 
 
 class HttpProvider(Provider):
-    """Remembers in a server that the operator chose, on this machine or elsewhere."""
+    """Remembers in the configured server, on this machine or elsewhere."""
 
     def __init__(self, address: Address, *, timeout_s: float, redaction: Redaction, clock: Clock) -> None:
         super().__init__(f"{NAME}:{address.url}")

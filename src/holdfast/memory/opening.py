@@ -1,4 +1,4 @@
-"""Opening memory: the provider that the operator chose, and those of earlier days by what the ledger calls them."""
+"""Opens memory providers: the configured one, and earlier ones by their names in the ledger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.config import MemoryConfig
 from holdfast.core.redaction import Redaction
 from holdfast.errors import ConfigInvalid, HoldfastError, Rejected
 from holdfast.memory.address import Address, configured, key_of, origin, plain
-from holdfast.memory.bindings import Bindings
+from holdfast.memory.bindings import MemoryBindings
 from holdfast.ports import MemoryProvider
 
 log = logging.getLogger(__name__)
@@ -32,10 +32,10 @@ def open_bindings(
     redaction: Redaction,
     clock: Clock,
     environment: Mapping[str, str] = os.environ,
-) -> Bindings:
+) -> MemoryBindings:
     """Open memory as it is configured.  Nothing is connected yet.  Raises `ConfigInvalid`."""
     shelf = _Shelf(
-        # A plugin finds its key in one place, wherever the operator put it.
+        # A plugin finds its key in `api_key`, even if it is configured as a variable.
         config=replace(config, api_key=key_of(config, environment)),
         address=configured(config, environment),
         builtin=builtin,
@@ -43,12 +43,12 @@ def open_bindings(
         redaction=redaction,
         clock=clock,
     )
-    return Bindings(shelf.current(), shelf.earlier)
+    return MemoryBindings(shelf.current(), shelf.earlier)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shelf:
-    """Takes providers down by name and address."""
+    """Opens providers by name and address."""
 
     config: MemoryConfig
     address: Address | None
@@ -72,7 +72,7 @@ class _Shelf:
                 return self._chosen(name)
 
     def earlier(self, owner: str) -> MemoryProvider | None:
-        """Open a binding again; None where nobody here can."""
+        """Open an earlier binding again; None if that is not possible."""
         name, _, url = owner.partition(":")
         try:
             match name:
@@ -82,7 +82,7 @@ class _Shelf:
                     return self._at(name, self._address_at(url))
                 case _:
                     return self._again(name, url)
-        except (Exception, SystemExit) as error:  # The edge to a plugin, and to what the ledger says: the debt stays parked.
+        except (Exception, SystemExit) as error:  # The edge to a plugin and to stored names: the segment stays parked.
             log.warning("memory is owed to %s, which cannot be opened: %s", owner, self.redaction.text(_told(error)))
             return None
 
@@ -100,7 +100,7 @@ class _Shelf:
         )
 
     def _is_ours(self, url: str) -> bool:
-        """Return whether an address is on the server of the current one: no other gets to see the key."""
+        """Return whether an address is on the server of the current provider; other servers do not get its key."""
         try:
             return self.address is not None and self.address.origin == origin(url)
         except ValueError:
@@ -111,7 +111,7 @@ class _Shelf:
             raise self._unknown(name)
         try:
             return self._made(maker, name, self.config)
-        except (Exception, SystemExit) as error:  # The edge to a plugin: its bug is its own.
+        except (Exception, SystemExit) as error:  # The edge to a plugin.
             told = self.redaction.text(_told(error))
             raise ConfigInvalid(f"memory.provider: the plugin {name} does not work: {told}") from error
 
@@ -128,7 +128,7 @@ class _Shelf:
         if problem := wrong_with(made, name):
             raise Rejected(problem)
         if self.redaction.text(made.owner) != made.owner:
-            raise Rejected("its owner has a secret in it, and everybody would read that")
+            raise Rejected("its owner contains a secret, but is shown in many places")
         return made
 
     def _unknown(self, name: str) -> ConfigInvalid:
@@ -141,7 +141,7 @@ class _Shelf:
 
 
 def wrong_with(made: object, name: str) -> str | None:
-    """Return what a thing that a plugin made lacks to be the provider of that name."""
+    """Return why an object of a plugin is not a provider of that name; None if it is."""
     owner = getattr(made, "owner", None)
     if not isinstance(owner, str):
         return f"{made!r:.200} is no memory provider: its owner is no str"

@@ -1,4 +1,4 @@
-"""The base of a memory provider: everything that it may do, and need not.
+"""The base class of a memory provider, with defaults for everything but `commit`.
 
 A plugin offers one in the entry-point group `holdfast.memory`.  The entry point names a callable that takes the `[memory]`
 table of the configuration (`holdfast.config.MemoryConfig`) and returns a provider; its name is what stands in
@@ -21,7 +21,7 @@ from holdfast.ids import SessionId
 
 
 class Provider(ABC):
-    """Commits, and recalls nothing.  See `holdfast.ports.MemoryProvider` for what each method promises."""
+    """A provider that recalls nothing.  See `holdfast.ports.MemoryProvider` for the contract of each method."""
 
     mirrors = False
 
@@ -35,7 +35,7 @@ class Provider(ABC):
         return ()
 
     async def note(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> None:  # noqa: B027 - A default.
-        """Wait for the commit."""
+        """Do nothing before the commit."""
 
     async def forget(
         self,
@@ -50,4 +50,4 @@ class Provider(ABC):
         return "nothing to check"
 
     async def close(self) -> None:  # noqa: B027 - A default.
-        """Hold nothing open."""
+        """Do nothing."""

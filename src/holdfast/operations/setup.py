@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from holdfast.agent.models.catalog import LOCAL, PYDANTIC_AI, ModelMaker, open_model
 from holdfast.agent.models.client import ModelClient
 from holdfast.agent.models.listing import listed
-from holdfast.agent.models.port import Request, Said, UserMessage
+from holdfast.agent.models.port import Request, TextDelta, UserMessage
 from holdfast.agent.models.providers import PROVIDERS, Directory, KnownProvider, ResolvedProvider
 from holdfast.clock import Clock
 from holdfast.config import Config, ModelConfig, ProviderConfig, secrets, shown
@@ -207,7 +207,7 @@ class Setup:
             request = Request(messages=[UserMessage(text=TRIAL)], output_tokens_max=TRIAL_TOKENS_MAX)
             async with contextlib.aclosing(model.stream(request)) as events:
                 async for event in events:
-                    said += event.text if isinstance(event, Said) and len(said) < TEXT_MAX else ""
+                    said += event.text if isinstance(event, TextDelta) and len(said) < TEXT_MAX else ""
         finally:
             await model.close()
         return said.strip()

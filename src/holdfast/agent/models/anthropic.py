@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.agent.models import failures
 from holdfast.agent.models.call_ids import CallIds
-from holdfast.agent.models.failures import Endpoint, Fault
+from holdfast.agent.models.failures import Fault, ModelEndpoint
 from holdfast.agent.models.http_model import HttpModel
 from holdfast.agent.models.port import (
     AssistantMessage,
@@ -20,10 +20,10 @@ from holdfast.agent.models.port import (
     Event,
     Facts,
     Message,
+    ReasoningDelta,
     Request,
-    Said,
     StopReason,
-    Thought,
+    TextDelta,
     ToolCall,
     ToolMessage,
     ToolSpec,
@@ -228,7 +228,7 @@ class _Open:
 class EventReader:
     """Reads the events of one answer."""
 
-    def __init__(self, endpoint: Endpoint, facts: Facts, request: Request) -> None:
+    def __init__(self, endpoint: ModelEndpoint, facts: Facts, request: Request) -> None:
         self._endpoint = endpoint
         self._facts = facts
         self._ids = CallIds(request)
@@ -283,20 +283,20 @@ class EventReader:
     def _begin(self, index: int, block: _Block) -> Sequence[Event]:
         begun = self._open[index] = _Open(block, signature=block.signature)
         if block.type == "text" and block.text:
-            return (Said(block.text),)
+            return (TextDelta(block.text),)
         if block.type == "thinking" and block.thinking:
             begun.pieces.append(block.thinking)
-            return (Thought(block.thinking),)
+            return (ReasoningDelta(block.thinking),)
         return ()
 
     def _piece(self, index: int, delta: _Delta) -> Sequence[Event]:
         if delta.text:
-            return (Said(delta.text),)
+            return (TextDelta(delta.text),)
         if (begun := self._open.get(index)) is None:
             return ()
         if delta.thinking:
             begun.pieces.append(delta.thinking)
-            return (Thought(delta.thinking),)
+            return (ReasoningDelta(delta.thinking),)
         if delta.partial_json:
             begun.pieces.append(delta.partial_json)
         if delta.signature:

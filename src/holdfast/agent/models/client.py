@@ -15,8 +15,8 @@ import httpx2
 import msgspec
 
 from holdfast.agent.models import failures
-from holdfast.agent.models.failures import Endpoint
-from holdfast.agent.models.port import Done, Event, Said, Thought
+from holdfast.agent.models.failures import ModelEndpoint
+from holdfast.agent.models.port import Done, Event, ReasoningDelta, TextDelta
 from holdfast.agent.models.sse import Splitter
 from holdfast.agent.models.transport import Transport
 from holdfast.clock import Clock, SystemClock
@@ -76,7 +76,7 @@ class ModelClient:
         self._plain: httpx2.AsyncClient | None = None
         self._secure: asyncio.Task[httpx2.AsyncClient] | None = None
 
-    async def converse(self, endpoint: Endpoint, body: bytes, reader: Reader) -> AsyncGenerator[Event]:
+    async def converse(self, endpoint: ModelEndpoint, body: bytes, reader: Reader) -> AsyncGenerator[Event]:
         """Send one request and yield what the reader makes of the answer."""
         client = await self._client(endpoint)
         stall_s = endpoint.stall_timeout_s
@@ -95,7 +95,7 @@ class ModelClient:
                     async for event in events:
                         yield event
 
-    async def fetch(self, endpoint: Endpoint, bytes_max: int) -> bytes:
+    async def fetch(self, endpoint: ModelEndpoint, bytes_max: int) -> bytes:
         """GET a whole resource that is not a model's answer.  No redirect is followed, because the request holds a key."""
         client = await self._client(endpoint)
         request = client.build_request(
@@ -120,7 +120,7 @@ class ModelClient:
         if secure is not None:
             await (await secure).aclose()
 
-    async def _client(self, endpoint: Endpoint) -> httpx2.AsyncClient:
+    async def _client(self, endpoint: ModelEndpoint) -> httpx2.AsyncClient:
         if endpoint.url.startswith("https:") or self._proxied:
             if self._secure is None:
                 # Reading the system's certificates takes too long for the event loop.
@@ -136,14 +136,14 @@ class ModelClient:
             return httpx2.AsyncClient(verify=context, limits=_LIMITS)
         return httpx2.AsyncClient(transport=Transport(context))
 
-    async def _check(self, endpoint: Endpoint, response: httpx2.Response) -> None:
+    async def _check(self, endpoint: ModelEndpoint, response: httpx2.Response) -> None:
         if response.status_code != _OK:
             body = await _beginning(response)
             raise failures.of_status(endpoint, response.status_code, response.headers, body, self._clock.now_ms())
         if response.headers.get("content-type", "").startswith("text/html"):
             raise _web_page(endpoint)
 
-    async def _events(self, endpoint: Endpoint, response: httpx2.Response, reader: Reader) -> AsyncGenerator[Event]:
+    async def _events(self, endpoint: ModelEndpoint, response: httpx2.Response, reader: Reader) -> AsyncGenerator[Event]:
         whole = response.headers.get("content-type", "").startswith("application/json")
         decoder = _Decoder(endpoint, reader, self._clock, whole=whole)
         chunks = decompressed(response) if "content-encoding" in response.headers else response.aiter_raw()
@@ -166,7 +166,7 @@ class ModelClient:
         yield done
 
 
-def _address(endpoint: Endpoint) -> httpx2.URL:
+def _address(endpoint: ModelEndpoint) -> httpx2.URL:
     try:
         return _parsed(endpoint.url)
     except (httpx2.InvalidURL, UnicodeError) as error:
@@ -174,7 +174,7 @@ def _address(endpoint: Endpoint) -> httpx2.URL:
 
 
 @contextlib.contextmanager
-def _named(endpoint: Endpoint) -> Generator[None]:
+def _named(endpoint: ModelEndpoint) -> Generator[None]:
     """Translate transport errors."""
     try:
         yield
@@ -189,7 +189,7 @@ def _named(endpoint: Endpoint) -> Generator[None]:
 class _Decoder:
     """Splits the chunks of a response into events, within bounds."""
 
-    def __init__(self, endpoint: Endpoint, reader: Reader, clock: Clock, *, whole: bool) -> None:
+    def __init__(self, endpoint: ModelEndpoint, reader: Reader, clock: Clock, *, whole: bool) -> None:
         self._endpoint = endpoint
         self._reader = reader
         self._clock = clock
@@ -248,10 +248,10 @@ def merged(events: Sequence[Event]) -> Sequence[Event]:
     joined: list[Event] = []
     for event in events:
         last = joined[-1] if joined else None
-        if isinstance(event, Said) and isinstance(last, Said):
-            joined[-1] = Said(last.text + event.text)
-        elif isinstance(event, Thought) and isinstance(last, Thought):
-            joined[-1] = Thought(last.text + event.text)
+        if isinstance(event, TextDelta) and isinstance(last, TextDelta):
+            joined[-1] = TextDelta(last.text + event.text)
+        elif isinstance(event, ReasoningDelta) and isinstance(last, ReasoningDelta):
+            joined[-1] = ReasoningDelta(last.text + event.text)
         else:
             joined.append(event)
     return joined
@@ -276,5 +276,5 @@ async def _beginning(response: httpx2.Response) -> bytes:
     return body[:ERROR_MAX_BYTES]
 
 
-def _web_page(endpoint: Endpoint) -> ModelUnusable:
+def _web_page(endpoint: ModelEndpoint) -> ModelUnusable:
     return ModelUnusable(f"{endpoint.name}: {endpoint.place} answers with a web page; check {endpoint.url_setting}")

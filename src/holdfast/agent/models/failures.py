@@ -46,7 +46,7 @@ _BROKEN = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class ModelEndpoint:
     """The address of a model.  Errors name the settings, so that the operator knows what to change."""
 
     name: str
@@ -105,14 +105,14 @@ class _Body(msgspec.Struct):
 _body = msgspec.json.Decoder(_Body)
 
 
-def of_status(endpoint: Endpoint, status: int, headers: Mapping[str, str], body: bytes, now_ms: int) -> Exception:
+def of_status(endpoint: ModelEndpoint, status: int, headers: Mapping[str, str], body: bytes, now_ms: int) -> Exception:
     """Return the error for a response other than 200."""
     if status in _MOVED:
         return ModelUnusable(f"{endpoint.name}: {endpoint.place} has moved; set {endpoint.url_setting} to its new address")
     return _named(endpoint, status, _fault(body), retry_after_s(headers, now_ms))
 
 
-def of_event(endpoint: Endpoint, fault: Fault | str) -> Exception:
+def of_event(endpoint: ModelEndpoint, fault: Fault | str) -> Exception:
     """Return the error for a failure that a server reports inside a stream."""
     fault = fault if isinstance(fault, Fault) else Fault(message=fault)
     status = (
@@ -121,7 +121,7 @@ def of_event(endpoint: Endpoint, fault: Fault | str) -> Exception:
     return _named(endpoint, status, fault, None)
 
 
-def of_transport(endpoint: Endpoint, error: Exception) -> ModelUnavailable:
+def of_transport(endpoint: ModelEndpoint, error: Exception) -> ModelUnavailable:
     """Return the error for a failed connection attempt."""
     causes = list(_causes(error))
     if any(isinstance(each, ssl.SSLError) for each in causes):
@@ -134,7 +134,7 @@ def of_transport(endpoint: Endpoint, error: Exception) -> ModelUnavailable:
     return ModelUnavailable(f"{endpoint.name}: cannot reach {endpoint.place}: {reason}")
 
 
-def _named(endpoint: Endpoint, status: int, fault: Fault, wait_s: float | None) -> Exception:
+def _named(endpoint: ModelEndpoint, status: int, fault: Fault, wait_s: float | None) -> Exception:
     said = _said(endpoint, fault)
     known = f"{fault.type} {fault.code} {fault.message}"
     if status == 402 or (status not in (401, 403) and _NO_CREDIT.search(known)):
@@ -157,7 +157,7 @@ def _named(endpoint: Endpoint, status: int, fault: Fault, wait_s: float | None) 
             return ModelRejected(f"{endpoint.name}: refuses this request (HTTP {status}){said}")
 
 
-def _said(endpoint: Endpoint, fault: Fault) -> str:
+def _said(endpoint: ModelEndpoint, fault: Fault) -> str:
     message = " ".join((fault.message or "").split())
     if endpoint.secret:
         message = message.replace(endpoint.secret, MASK)

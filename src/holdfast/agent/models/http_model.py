@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Self
 
 from holdfast.agent.models.client import ModelClient
-from holdfast.agent.models.failures import Endpoint
+from holdfast.agent.models.failures import ModelEndpoint
 from holdfast.agent.models.port import Facts
 from holdfast.agent.models.providers import ResolvedProvider
 from holdfast.config import ModelConfig
@@ -20,7 +20,7 @@ class HttpModel(ABC):
         self,
         *,
         client: ModelClient,
-        endpoint: Endpoint,
+        endpoint: ModelEndpoint,
         model: str,
         facts: Facts,
         reasoning: str = "off",
@@ -47,7 +47,7 @@ class HttpModel(ABC):
     ) -> Self:
         """Return the model as it is configured."""
         path, headers = cls.path_and_headers(resolved)
-        endpoint = Endpoint.at(resolved, f"{provider}:{model}", path, headers, name_setting, config.stall_timeout)
+        endpoint = ModelEndpoint.at(resolved, f"{provider}:{model}", path, headers, name_setting, config.stall_timeout)
         # The configured limit is about the first model of the chain.
         limit = config.output_tokens_max if name_setting == "model.name" else 0
         return cls(

@@ -6,7 +6,7 @@ import msgspec
 
 from holdfast.agent.models.anthropic import Anthropic
 from holdfast.agent.models.client import ModelClient
-from holdfast.agent.models.failures import Endpoint
+from holdfast.agent.models.failures import ModelEndpoint
 from holdfast.agent.models.openai import OpenAI
 from holdfast.agent.models.providers import ResolvedProvider
 from holdfast.errors import ModelUnavailable
@@ -33,7 +33,7 @@ async def listed(provider: str, resolved: ResolvedProvider, client: ModelClient,
     path, headers = (Anthropic if resolved.wire == "anthropic" else OpenAI).path_and_headers(resolved)
     version = "/v1" if path.startswith("/v1/") else ""
     headers = {**headers, "accept": "application/json"}
-    endpoint = Endpoint.at(resolved, provider, f"{version}/models", headers, "model.name", timeout_s)
+    endpoint = ModelEndpoint.at(resolved, provider, f"{version}/models", headers, "model.name", timeout_s)
     body = await client.fetch(endpoint, LIST_MAX_BYTES)
     try:
         found = _lists.decode(body)

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.agent.models.failures import Endpoint
+from holdfast.agent.models.failures import ModelEndpoint
 from holdfast.agent.models.openai import IMAGE_LEFT_OUT, ChunkReader
 from holdfast.agent.models.port import AssistantMessage, Event, Facts, Message, Request, ToolMessage, UserMessage
 from holdfast.errors import ConfigInvalid, ModelUnavailable, ModelUnusable
@@ -54,7 +54,7 @@ class LocalModel:
     def __init__(self, file: Path, facts: Facts) -> None:
         self._file = file
         self._facts = replace(facts, images=False)
-        self._endpoint = Endpoint(name=f"local:{file}", url="", headers={}, url_setting="the file")
+        self._endpoint = ModelEndpoint(name=f"local:{file}", url="", headers={}, url_setting="the file")
         self._loading: asyncio.Task[LocalEngine] | None = None
         self._answering: set[asyncio.Task[object]] = set()
 

@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.agent.models import failures
 from holdfast.agent.models.call_ids import CallIds
-from holdfast.agent.models.failures import Endpoint, Fault
+from holdfast.agent.models.failures import Fault, ModelEndpoint
 from holdfast.agent.models.http_model import HttpModel
 from holdfast.agent.models.port import (
     AssistantMessage,
@@ -24,10 +24,10 @@ from holdfast.agent.models.port import (
     Event,
     Facts,
     Message,
+    ReasoningDelta,
     Request,
-    Said,
     StopReason,
-    Thought,
+    TextDelta,
     ToolCall,
     ToolMessage,
     UserMessage,
@@ -259,7 +259,7 @@ class _Call:
 class ChunkReader:
     """Reads the chunks of one answer."""
 
-    def __init__(self, endpoint: Endpoint, facts: Facts, request: Request) -> None:
+    def __init__(self, endpoint: ModelEndpoint, facts: Facts, request: Request) -> None:
         self._endpoint = endpoint
         self._facts = facts
         self._ids = CallIds(request)
@@ -310,17 +310,17 @@ class ChunkReader:
         if delta.reasoning_content:
             self._reasoning.append(delta.reasoning_content)
         if thought := delta.reasoning_content or delta.reasoning:
-            events.append(Thought(thought))
+            events.append(ReasoningDelta(thought))
         if delta.reasoning_details:
             self._details += delta.reasoning_details
         if isinstance(delta.content, str):
             if delta.content:
-                events.append(Said(delta.content))
+                events.append(TextDelta(delta.content))
         elif delta.content is not None:
             events += _parts(delta.content)
         if delta.refusal:
             self._reason = StopReason.REFUSAL
-            events.append(Said(delta.refusal))
+            events.append(TextDelta(delta.refusal))
         for piece in delta.tool_calls or ():
             self._add(piece)
         if delta.function_call is not None:
@@ -383,12 +383,12 @@ class ChunkReader:
 def _parts(parts: Sequence[_Part]) -> Iterator[Event]:
     for part in parts:
         if isinstance(part.thinking, str):
-            yield Thought(part.thinking)
+            yield ReasoningDelta(part.thinking)
         for inner in part.thinking if isinstance(part.thinking, list) else ():
             if inner.text:
-                yield Thought(inner.text)
+                yield ReasoningDelta(inner.text)
         if part.text:
-            yield Said(part.text)
+            yield TextDelta(part.text)
 
 
 def _is_object(text: str) -> bool:

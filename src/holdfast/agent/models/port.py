@@ -77,14 +77,14 @@ class StopReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TextDelta:
     """A piece of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class ReasoningDelta:
     """A piece of reasoning."""
 
     text: str
@@ -106,7 +106,7 @@ class Done:
     sealed: Sequence[Mapping[str, object]] = ()
 
 
-Event = Said | Thought | Called | Done
+Event = TextDelta | ReasoningDelta | Called | Done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,10 +33,10 @@ from holdfast.agent.models.port import (
     Done,
     Event,
     Facts,
+    ReasoningDelta,
     Request,
-    Said,
     StopReason,
-    Thought,
+    TextDelta,
     ToolCall,
     ToolMessage,
     UserMessage,
@@ -123,13 +123,13 @@ class PydanticAIModel:
                 case None:
                     return
                 case said.PartStartEvent(part=said.TextPart(content=str(text))) if text:
-                    yield Said(text)
+                    yield TextDelta(text)
                 case said.PartStartEvent(part=said.ThinkingPart(content=str(text))) if text:
-                    yield Thought(text)
+                    yield ReasoningDelta(text)
                 case said.PartDeltaEvent(delta=said.TextPartDelta(content_delta=str(text))) if text:
-                    yield Said(text)
+                    yield TextDelta(text)
                 case said.PartDeltaEvent(delta=said.ThinkingPartDelta(content_delta=str(text))) if text:
-                    yield Thought(text)
+                    yield ReasoningDelta(text)
                 case _:
                     pass
 

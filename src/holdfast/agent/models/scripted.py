@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
-from holdfast.agent.models.port import Called, Done, Event, Facts, Request, Said, StopReason, Thought, ToolCall
+from holdfast.agent.models.port import Called, Done, Event, Facts, ReasoningDelta, Request, StopReason, TextDelta, ToolCall
 from holdfast.core.usage import Usage
 from holdfast.errors import HoldfastError
 
@@ -42,8 +42,8 @@ class ScriptedModel:
                 case HoldfastError():
                     raise piece
                 case str():
-                    yield Said(piece)
-                case Said() | Thought() | Called() | Done():
+                    yield TextDelta(piece)
+                case TextDelta() | ReasoningDelta() | Called() | Done():
                     yield piece
                 case _:
                     await piece()

@@ -1,1 +1,1 @@
-"""The builtin memory: what a talk leaves behind is extracted when it is over, and kept in the store."""
+"""The builtin memory: facts are extracted from a conversation when it is over, and kept in the store."""

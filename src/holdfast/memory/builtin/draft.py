@@ -1,4 +1,4 @@
-"""A draft: what is to become of what is remembered about a person, while a talk is looked through part by part."""
+"""A draft of changes to the memories of a person, made while a conversation is read part by part."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from holdfast.core.facts import Memory, MemoryChanges, MemoryKind, folded
 from holdfast.ids import MemoryId, SegmentId, TurnId, new_memory_id
-from holdfast.memory.builtin.findings import Finding, Findings, Known
+from holdfast.memory.builtin.findings import FactFinding, Findings, Known
 
 
 class Draft:
-    """Changes in the making.  Facts found in one part are known in the next, and can be changed there."""
+    """Collects changes.  Facts found in one part are known in the next, and can be changed there."""
 
     def __init__(self, owner: str, segment_id: SegmentId, remembered: Iterable[Memory]) -> None:
         self._owner = owner
@@ -22,21 +22,21 @@ class Draft:
 
     @property
     def known(self) -> Known:
-        """What is known by now, with what was found last first."""
+        """What is known by now, the latest findings first."""
         new = [each for memory_id, each in self._after.items() if memory_id not in self._before]
         facts = [each for each in (*new, *self._after.values()) if each.kind is MemoryKind.FACT]
         profile = next((each.text for each in self._after.values() if each.kind is MemoryKind.PROFILE), "")
         return Known(profile=profile, facts={each.id: each.text for each in facts})
 
     def take(self, findings: Findings, now_ms: int) -> None:
-        """Add what was found in a part."""
+        """Add the findings of a part."""
         for each in findings.found:
             self._take(each, now_ms)
         if findings.profile and findings.found:
             self._describe(findings.profile, findings.found[-1].turn_id, now_ms)
 
     def changes(self, *remarks: str) -> MemoryChanges:
-        """Return what came of it; the store says what of that was known already."""
+        """Return the changes; the store finds out which facts were known already."""
         added = [each for memory_id, each in self._after.items() if memory_id not in self._before]
         replaced = [each for memory_id, each in self._after.items() if self._before.get(memory_id, each) != each]
         removed = [memory_id for memory_id in self._before if memory_id not in self._after]
@@ -45,7 +45,7 @@ class Draft:
         remark = "; ".join(remarks)
         return MemoryChanges(added=[*added, *self._known_already], replaced=replaced, removed=removed, remark=remark)
 
-    def _take(self, finding: Finding, now_ms: int) -> None:
+    def _take(self, finding: FactFinding, now_ms: int) -> None:
         before = self._after.get(finding.id) if finding.id else None
         if finding.id and before is None:
             return
@@ -89,6 +89,6 @@ class Draft:
 
 
 def remembered(profile_and_recent: Sequence[Memory], recalled: Sequence[Memory]) -> dict[MemoryId, Memory]:
-    """Return each memory once: the profile, what a talk brings to mind, and what is recent."""
+    """Return each memory once: the profile, those recalled for the conversation, and recent ones."""
     profile = [each for each in profile_and_recent if each.kind is MemoryKind.PROFILE]
     return {each.id: each for each in (*profile, *recalled, *profile_and_recent)}

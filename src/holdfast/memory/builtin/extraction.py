@@ -1,4 +1,4 @@
-"""Extraction: finding in a talk what will still matter about the person in other conversations."""
+"""Extraction: finds in a conversation what will still matter about the person in other conversations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Protocol
 
 from holdfast.agent.compaction import CHARS_PER_TOKEN
 from holdfast.agent.models import port
-from holdfast.agent.models.port import AssistantMessage, Done, Model, Request, Said, StopReason, UserMessage
+from holdfast.agent.models.port import AssistantMessage, Done, Model, Request, StopReason, TextDelta, UserMessage
 from holdfast.agent.toolbox import shortened
 from holdfast.agent.tools.port import Spend
 from holdfast.core.segments import SpokenMessage
@@ -21,24 +21,24 @@ from holdfast.memory.builtin.findings import Findings, Known
 from holdfast.memory.builtin.paper import RULES, NotTaken, Paper
 
 COMMIT_MAX_S = 120
-# An answer may take less than a commit, so that it is known what took so long.
+# The share of a commit's time that one answer may take, so that the error can say what took so long.
 _ANSWER_SHARE = 0.8
 ANSWER_TOKENS_MAX = 8_000
 ANSWER_MAX_CHARS = 60_000
-# How often a model is asked before its answers count as unusable.
+# How often a model is asked before it counts as unusable.
 ASKED_MAX = 2
-# Of a talk, at once.
+# The limit of one part of a conversation.
 PART_MAX_CHARS = 24_000
 KNOWN_MAX_CHARS = 8_000
-# Of one message.  What is longer was pasted, or is a report: its beginning and its end say what it is about.
+# The limits of one message.  Of a longer one, such as pasted text, the beginning and the end are read.
 PERSON_MAX_CHARS = 12_000
 ASSISTANT_MAX_CHARS = 1_500
-# How much of the model's context they may fill; the rest is for the rules.
+# The shares of the model's context; the rest is for the rules.
 _PART = 0.3
 _KNOWN_PART = 0.15
 _ANSWER_PART = 0.25
 _PIECE_MIN_CHARS = 500
-# What stands around each message where a model reads it.
+# The size of the JSON around each message.
 _AROUND_CHARS = 60
 
 _AGAIN = "That could not be used: {reason}. Answer again, with the one JSON object of the shape described and nothing else."
@@ -47,11 +47,11 @@ _ENDS = {StopReason.REFUSAL: "it was refused", StopReason.CALLS: "there are no t
 
 
 class Unusable(ModelUnavailable):
-    """The model answered, and there was nothing in it that could be taken."""
+    """The model gave no usable answer."""
 
 
 class TookTooLong(ModelUnavailable):
-    """The model did not come to its end in time; with less to read it may."""
+    """The model did not answer in time; with a smaller part it may."""
 
 
 class Extractor(Protocol):
@@ -61,26 +61,26 @@ class Extractor(Protocol):
     def name(self) -> str: ...
 
     def parts(self, talk: Sequence[SpokenMessage]) -> list[Sequence[SpokenMessage]]:
-        """Cut a talk into parts that can be looked through at once."""
+        """Split a conversation into parts that can be read at once."""
         ...
 
     async def extract(self, talk: Sequence[SpokenMessage], known: Known, spend: Spend) -> Findings:
-        """Look through a part; what a model used for it is told to `spend`.
+        """Read a part.  The usage of a model is reported to `spend`.
 
-        Raises `Unusable` where a model answered with nothing that can be taken, `ContextTooLong` where there is no room for
-        so much, and `TookTooLong` where there was no time for it.
+        Raises `Unusable` if the model gave no usable answer, `ContextTooLong` if the part does not fit, and `TookTooLong` if
+        it did not answer in time.
         """
         ...
 
 
 def spoken(messages: Sequence[SpokenMessage]) -> list[SpokenMessage]:
-    """Return the turns of a talk in which a person speaks: in others, a model was told of the work of machines."""
+    """Return the messages of turns in which a person speaks; other turns are about the work of machines."""
     persons = {message.turn_id for message in messages if message.role is Role.USER and message.text.strip()}
     return [message for message in messages if message.turn_id in persons]
 
 
 def halves(talk: Sequence[SpokenMessage]) -> list[Sequence[SpokenMessage]]:
-    """Return a part of a talk as smaller ones.  Raises `Unusable` where it is as small as can be."""
+    """Split a part into halves.  Raises `Unusable` if it cannot be split further."""
     if len(talk) > 1:
         middle = len(talk) // 2
         return [half for each in (talk[:middle], talk[middle:]) if (half := spoken(each))]
@@ -92,7 +92,7 @@ def halves(talk: Sequence[SpokenMessage]) -> list[Sequence[SpokenMessage]]:
 
 
 class ModelExtractor:
-    """Asks a model, which has the time that a commit may take."""
+    """Extracts with a model."""
 
     def __init__(self, model: Model, commit_max_s: float = COMMIT_MAX_S) -> None:
         self._model = model
@@ -119,19 +119,19 @@ class ModelExtractor:
             if not reason and found is not None:
                 return found
             if answer.strip():
-                # Cut short, so that a flood of nonsense is not paid for twice.
+                # Cut, so that a long wrong answer is not paid for twice.
                 said = AssistantMessage(text=shortened(answer, ASSISTANT_MAX_CHARS))
                 asked = [asked[0], said, UserMessage(text=_AGAIN.format(reason=reason))]
         if found is None:
             raise Unusable(f"{self._model.name} gave nothing usable: {reason}")
-        # It insists on what the person never said, and of that nothing is taken.
+        # The model insists on facts that the person never stated; none of them is taken.
         return found
 
     def _room(self, share: float, most_chars: int) -> int:
         return min(int(self._model.facts.context_tokens * share * CHARS_PER_TOKEN) or most_chars, most_chars)
 
     async def _ask(self, messages: Sequence[port.Message], spend: Spend) -> tuple[str, str]:
-        """Return what the model said, and why that is no answer."""
+        """Return the model's text, and the problem with it; empty if there is none."""
         facts = self._model.facts
         limits = (ANSWER_TOKENS_MAX, facts.output_tokens_max, int(facts.context_tokens * _ANSWER_PART))
         request = Request(system=RULES, messages=messages, output_tokens_max=min(each for each in limits if each))
@@ -150,9 +150,9 @@ class ModelExtractor:
         async with aclosing(self._model.stream(request)) as events:
             async for event in events:
                 match event:
-                    case Said(text=text) if (chars := chars + len(text)) <= ANSWER_MAX_CHARS:
+                    case TextDelta(text=text) if (chars := chars + len(text)) <= ANSWER_MAX_CHARS:
                         said.append(text)
-                    case Said():
+                    case TextDelta():
                         return "".join(said), "it was too long"
                     case Done(reason=reason, usage=used):
                         await spend(used)
@@ -163,7 +163,7 @@ class ModelExtractor:
 
 
 def _taken(paper: Paper, answer: str) -> tuple[Findings | None, str]:
-    """Return what an answer says, and what is wrong with it."""
+    """Return the findings of an answer, and the problem with it; empty if there is none."""
     try:
         found = paper.findings(answer)
     except NotTaken as error:
@@ -177,7 +177,7 @@ def _bounded(message: SpokenMessage, room: int) -> SpokenMessage:
 
 
 def _cut(talk: Sequence[SpokenMessage], room: int) -> Iterator[Sequence[SpokenMessage]]:
-    """Yield as many whole turns at a time as there is room for; a turn that is too long alone is cut between messages."""
+    """Yield parts of whole turns that fit; a turn that is too long alone is split between messages."""
     part: list[SpokenMessage] = []
     left = room
     for _, of_turn in groupby(talk, key=lambda message: message.turn_id):

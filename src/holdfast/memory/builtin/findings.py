@@ -1,4 +1,4 @@
-"""Findings: what a person said of themselves, or wishes for later, as it was found in a talk."""
+"""Findings: the facts and wishes of a person that were found in a conversation."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from holdfast.ids import MemoryId, TurnId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What is remembered that a talk may be about: the profile, and facts by their ids, those that matter most first."""
+    """The memories that a conversation may be about: the profile, and facts by id, the most relevant first."""
 
     profile: str = ""
     facts: Mapping[MemoryId, str] = field(default_factory=dict[MemoryId, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Something that a person said in a turn.  With an `id` it takes the place of that fact; without a text it ends it."""
+class FactFinding:
+    """A fact from a turn.  With an `id` it replaces that fact; with an `id` and no text it removes it."""
 
     turn_id: TurnId
     text: str = ""
@@ -30,17 +30,17 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What was found.  A `profile` is there only where it is a new one.
+    """The result of reading a part.
 
-    What was claimed and rests on nothing that the person said is not found, only counted.
+    `profile` is set only if it is new.  `unfounded` counts claims that the person's own words do not support.
     """
 
-    found: tuple[Finding, ...] = ()
+    found: tuple[FactFinding, ...] = ()
     profile: str | None = None
     unfounded: int = 0
 
 
 def rememberable(value: object, kind: MemoryKind = MemoryKind.FACT) -> str:
-    """Return a text that can be remembered, on one line; nothing where it cannot."""
+    """Return a text that can be remembered, on one line; empty if it cannot be."""
     text = legible(value) if isinstance(value, str) else ""
     return "" if MASK in text or objection(text, kind) else text

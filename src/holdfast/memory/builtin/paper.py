@@ -18,7 +18,7 @@ from holdfast.core.facts import MemoryKind
 from holdfast.core.segments import SpokenMessage
 from holdfast.core.transcript import Role
 from holdfast.ids import MemoryId, TurnId
-from holdfast.memory.builtin.findings import Finding, Findings, Known, rememberable
+from holdfast.memory.builtin.findings import FactFinding, Findings, Known, rememberable
 
 # Of one answer.
 ENTRIES_MAX: Mapping[str, int] = MappingProxyType({"add": 25, "change": 25, "remove": 10})
@@ -108,11 +108,11 @@ class Paper:
             unfounded=len(entries) - len(founded),
         )
 
-    def _finding(self, key: str, entry: Mapping[str, object], turn_id: TurnId) -> Finding | None:
+    def _finding(self, key: str, entry: Mapping[str, object], turn_id: TurnId) -> FactFinding | None:
         text = "" if key == "remove" else rememberable(entry.get("text"))
         fact = None if key == "add" else self._fact(entry)
         is_whole = (text or key == "remove") and (fact or key == "add")
-        return Finding(turn_id=turn_id, text=text, id=fact) if is_whole else None
+        return FactFinding(turn_id=turn_id, text=text, id=fact) if is_whole else None
 
     def _fact(self, entry: Mapping[str, object]) -> MemoryId | None:
         name = str(entry.get("id"))

@@ -14,7 +14,7 @@ from holdfast.core.segments import SpokenMessage
 from holdfast.core.transcript import Role
 from holdfast.ids import MemoryId, TurnId
 from holdfast.memory.builtin.extraction import PERSON_MAX_CHARS
-from holdfast.memory.builtin.findings import Finding, Findings, Known, rememberable
+from holdfast.memory.builtin.findings import FactFinding, Findings, Known, rememberable
 
 # Of one talk.
 FOUND_MAX = 25
@@ -96,7 +96,7 @@ class PlainExtractor:
         return [talk]
 
     async def extract(self, talk: Sequence[SpokenMessage], known: Known, spend: Spend) -> Findings:  # noqa: ARG002 - Nothing is.
-        found: list[Finding] = []
+        found: list[FactFinding] = []
         facts = dict(known.facts)
         for message in talk:
             # Others are served in between: a talk may be as long as it likes.
@@ -123,14 +123,14 @@ def _clauses(sentence: str) -> Sequence[str]:
     return [first, *more] if more and not sentence.endswith("?") and _stated(first) else [sentence]
 
 
-def _heard(sentence: str, turn_id: TurnId, facts: Mapping[MemoryId, str]) -> Finding | None:
+def _heard(sentence: str, turn_id: TurnId, facts: Mapping[MemoryId, str]) -> FactFinding | None:
     if sentence.endswith("?"):
         return None
     sentence = sentence.rstrip(" .!;")
     if forget := _FORGET.fullmatch(sentence):
         over = folded((_stated(forget["rest"]) or _Fact(text=_turned(forget["rest"]))).text)
         gone = next((each for each, text in facts.items() if folded(text) == over), None)
-        return Finding(turn_id=turn_id, id=gone) if gone else None
+        return FactFinding(turn_id=turn_id, id=gone) if gone else None
     remember = _REMEMBER.fullmatch(sentence)
     fact = _stated(remember["rest"] if remember else sentence)
     if fact is None and remember:
@@ -139,7 +139,7 @@ def _heard(sentence: str, turn_id: TurnId, facts: Mapping[MemoryId, str]) -> Fin
     if not fact or not text:
         return None
     before = [each for each, said in facts.items() if fact.topic and said.casefold().startswith(fact.topic.casefold())]
-    return Finding(turn_id=turn_id, text=text, id=before[0] if before else None)
+    return FactFinding(turn_id=turn_id, text=text, id=before[0] if before else None)
 
 
 def _stated(sentence: str) -> _Fact | None:

@@ -1,7 +1,7 @@
-"""The HTTP interface of an OpenViking server (https://openviking.ai), as far as it is needed here.
+"""A client of the HTTP interface of an OpenViking server (https://openviking.ai), as far as it is used.
 
-Every answer is an envelope, `{"status": "ok", "result": …}` or `{"status": "error", "error": {"code", "message"}}`.  A
-server in its modes `dev` and `trusted` believes whom the headers name; in the mode `api_key` it goes by the key alone.
+Every response is an envelope, `{"status": "ok", "result": …}` or `{"status": "error", "error": {"code", "message"}}`.  In
+its modes `dev` and `trusted` a server trusts the user in the headers; in the mode `api_key` it only looks at the key.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from holdfast.egress import FetchedResponse
 from holdfast.errors import Unavailable
 from holdfast.memory.exchange import Exchange
 
-# As many as the server takes in one request.
+# The server's limit of one request.
 BATCH_MAX = 100
-# A whole conversation comes back in one answer.
+# One response holds a whole conversation.
 CONTEXT_MAX_BYTES = 16 * 1024 * 1024
-# Whoever asks with less gets a conversation with gaps.
+# With a lower limit the server leaves messages out.
 TOKENS_MAX = 1_000_000_000
 FOUND_MAX_BYTES = CHANGES_MAX_BYTES = 4 * 1024 * 1024
 _API = "/api/v1"
@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Somebody, as OpenViking knows them: a user of an account."""
+    """A user of an account in OpenViking."""
 
     account_id: str
     user_id: str
@@ -44,7 +44,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A session there, and whose it is."""
+    """A session in OpenViking, and its user."""
 
     who: Identity
     name: str
@@ -55,11 +55,11 @@ class Place:
 
     @property
     def changes(self) -> str:
-        """The file that says what the first commit of it changed."""
+        """The file with the changes of its first commit."""
         return f"viking://~/sessions/{self.name}/history/{_FIRST_ARCHIVE}/memory_diff.json"
 
 
-class Spoken(msgspec.Struct, frozen=True, omit_defaults=True):
+class VikingMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     """A message.  OpenViking gives it an id of its own, and keeps the rest."""
 
     role: str
@@ -69,7 +69,7 @@ class Spoken(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def mark(self) -> tuple[str | None, str, str]:
-        """What a message is known by; its text may have been changed there, for the sake of privacy."""
+        """The identity of a message; the server may have changed its text, for privacy."""
         return self.turn_id, self.role, self.created_at
 
 
@@ -77,15 +77,15 @@ class Stats(msgspec.Struct, frozen=True, rename="camel"):
     total_archives: int = 0
 
 
-class Context(msgspec.Struct, frozen=True):
-    """What a session holds that was not committed yet, and how often it was."""
+class SessionContents(msgspec.Struct, frozen=True):
+    """The uncommitted messages of a session, and statistics."""
 
-    messages: list[Spoken]
+    messages: list[VikingMessage]
     stats: Stats = Stats()
 
 
-# Too much to be read; what nobody can compare is not what it should be.
-_UNREADABLE = Context(messages=[Spoken(role="")])
+# Stands for contents that are too large to read; it equals no expected contents.
+_UNREADABLE = SessionContents(messages=[VikingMessage(role="")])
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -96,13 +96,13 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class Extracted(msgspec.Struct, frozen=True):
-    """How many memories of each kind came of a commit."""
+    """The number of memories of each kind that a commit extracted."""
 
     memories_extracted: dict[str, object] = {}
 
 
 class Task(msgspec.Struct, frozen=True):
-    """The work that a commit leaves behind."""
+    """The extraction that a commit starts."""
 
     task_id: str
     status: str
@@ -112,30 +112,30 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A memory that was found."""
+    """A search result."""
 
     uri: str
     abstract: str = ""
     content: str | None = None
 
 
-class Health(msgspec.Struct, frozen=True):
+class ServerHealth(msgspec.Struct, frozen=True):
     healthy: bool
     version: str = ""
     auth_mode: str = ""
 
 
-class Change(msgspec.Struct, frozen=True):
+class ChangedMemory(msgspec.Struct, frozen=True):
     uri: str
 
 
 class Operations(msgspec.Struct, frozen=True):
-    adds: list[Change] = []
-    updates: list[Change] = []
+    adds: list[ChangedMemory] = []
+    updates: list[ChangedMemory] = []
 
 
-class Changes(msgspec.Struct, frozen=True):
-    """What a commit made of what was remembered."""
+class CommitChanges(msgspec.Struct, frozen=True):
+    """The changes that a commit made to memories."""
 
     operations: Operations = Operations()
 
@@ -171,29 +171,29 @@ class Viking:
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
 
-    async def health(self) -> Health:
+    async def health(self) -> ServerHealth:
         answer = await self._exchange.request("GET", "/health")
-        return self._exchange.understood(answer, Health, '{"healthy": true}')
+        return self._exchange.understood(answer, ServerHealth, '{"healthy": true}')
 
     async def held(self, place: Place) -> Held | None:
-        """Return a session; None where there is none."""
+        """Return a session; None if it does not exist."""
         answer = await self._get(place.who, place.path)
         return None if answer.status == _NOT_FOUND else self._result(answer, _Envelope[Held])
 
-    async def context(self, place: Place) -> Context | None:
-        """Return what a session holds; None where there is none."""
+    async def context(self, place: Place) -> SessionContents | None:
+        """Return the contents of a session; None if it does not exist."""
         path = f"{place.path}/context?token_budget={TOKENS_MAX}"
         answer = await self._exchange.request("GET", path, _headers(place.who), bytes_max=CONTEXT_MAX_BYTES)
         if answer.status == _NOT_FOUND:
             return None
-        return _UNREADABLE if answer.cut and is_good(answer.status) else self._result(answer, _Envelope[Context])
+        return _UNREADABLE if answer.cut and is_good(answer.status) else self._result(answer, _Envelope[SessionContents])
 
     async def create(self, place: Place) -> Held | None:
-        """Make a session that the server commits at nobody's word but ours; None where it is there already."""
+        """Create a session without automatic commits; None if it exists already."""
         answer = await self._post(place.who, f"{_API}/sessions", {"session_id": place.name, "auto_commit_policy": None})
         return None if answer.status == _THERE_ALREADY else self._result(answer, _Envelope[Held])
 
-    async def add(self, place: Place, messages: Sequence[Spoken]) -> int:
+    async def add(self, place: Place, messages: Sequence[VikingMessage]) -> int:
         """Add messages, at most `BATCH_MAX`, all or none; returns how many the session holds now."""
         answer = await self._post(place.who, f"{place.path}/messages/batch", {"messages": messages})
         return self._result(answer, _Envelope[_Added]).message_count
@@ -226,12 +226,12 @@ class Viking:
         self._is_there(await self._exchange.request("DELETE", place.path, _headers(place.who)))
 
     async def names(self, who: Identity) -> list[str]:
-        """Return the names of all sessions of somebody."""
+        """Return the names of all sessions of a user."""
         answer = await self._exchange.request("GET", f"{_API}/sessions", _headers(who), bytes_max=CONTEXT_MAX_BYTES)
         return [each.session_id for each in self._result(answer, _Envelope[list[_Named]])]
 
     async def find(self, who: Identity, query: str, limit: int) -> list[Hit]:
-        """Return the memories of somebody that are nearest to a question, with their text."""
+        """Return the memories of a user that are most similar to a query, with their text."""
         asked = {
             "query": query,
             "limit": limit,
@@ -252,14 +252,14 @@ class Viking:
         answer = await self._get(who, f"{_API}/fs/stat?uri={quote(uri, safe='')}")
         return self._is_there(answer)
 
-    async def changes(self, place: Place) -> Changes:
+    async def changes(self, place: Place) -> CommitChanges:
         """Return what the commit of a session changed."""
         path = f"{_API}/content/read?uri={quote(place.changes, safe='')}"
         answer = await self._exchange.request("GET", path, _headers(place.who), bytes_max=CHANGES_MAX_BYTES)
         if answer.status == _NOT_FOUND:
-            return Changes()
+            return CommitChanges()
         try:
-            return msgspec.json.decode(self._result(answer, _Envelope[str]), type=Changes)
+            return msgspec.json.decode(self._result(answer, _Envelope[str]), type=CommitChanges)
         except (msgspec.DecodeError, RecursionError) as error:
             raise Unavailable(f"{answer.url} answered with something else than what a commit changed") from error
 

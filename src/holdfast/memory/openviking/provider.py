@@ -1,15 +1,16 @@
-"""Memory in OpenViking: conversations are mirrored there turn by turn, and it extracts from them when they are over.
+"""Memory in OpenViking: conversations are mirrored there turn by turn, and it extracts memories when they are over.
 
-Each segment is a session there, named after both of ours.  So what should be in it is known to the last message: a commit
-reads it back, adds what a lost note left out, and begins anew where a note came twice or late, or a turn was undone.  It
-also tells an earlier commit that nobody heard the end of: a session is committed once, unless the extraction failed.
+Each segment is a session there, named after the session and the segment here, so its exact contents are known.  A commit
+reads the session back, adds messages that a lost note left out, and starts over if a note arrived twice or late, or if
+a turn was undone.  A session is committed once, unless the extraction failed, so an earlier commit with an unknown end is
+found.
 
-A commit there only begins an extraction.  It has succeeded for us when that has ended, because one that fails is tried
-again by nobody but us.  If it takes longer than we wait, the next attempt finds it and only looks how it ended.
+A commit there only starts an extraction.  It counts as a success when the extraction has ended, because OpenViking does not
+retry a failed one.  If the extraction takes longer than the timeout, the next attempt finds it and waits for its end.
 
-The operator is the user `default` of the account `default`, as for everybody who tells OpenViking nothing else, or whose
-the key is.  Everybody else has an account of their own: in its mode `dev`, it would show them what other users of their
-account have in memory.  A server that goes by the key alone would take all for one: their words never go there.
+The operator is the user `default` of the account `default`, which is also OpenViking's default and the owner of the key.
+Every other person has an account of their own, because in its mode `dev` users of one account see each other's memories.  A
+server that only looks at the key would mix all persons up, so the words of other persons are never sent there.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import SessionId
 from holdfast.memory.address import Address
 from holdfast.memory.exchange import Exchange
-from holdfast.memory.openviking.client import BATCH_MAX, Held, Identity, Place, Spoken, Task, Viking
+from holdfast.memory.openviking.client import BATCH_MAX, Held, Identity, Place, Task, Viking, VikingMessage
 from holdfast.memory.provider import Provider
 
 NAME = "openviking"
 OPERATOR = Identity(account_id="default", user_id="default")
-# In one request; a single message may be longer.
+# The limit of one request; a single message may be longer.
 BATCH_MAX_CHARS = 500_000
 QUERY_MAX_CHARS = 4_000
 RECOLLECTION_MAX_CHARS = 4_000
 ERROR_MAX_CHARS = 300
 NAMED_MAX = 10
-# How often a commit tries to have it right; notes on their way are few.
+# How often a commit tries to fill a session while notes are still arriving.
 FILLS_MAX = 3
-# Of the time that a commit may take, so that it can still be said what it waited for.
-PATIENCE = 0.9
+# The share of a commit's timeout to wait for the extraction, so that the error can say what it waited for.
+WAIT_SHARE = 0.9
 POLL_MIN_MS = 200
 POLL_MAX_MS = 5_000
 CHECK_QUERY = "Is anybody there?"
@@ -65,7 +66,7 @@ class OpenVikingProvider(Provider):
         self._exchange = Exchange(address, timeout_s=timeout_s, redaction=redaction, clock=clock)
         self._viking = Viking(self._exchange)
         self._clock = clock
-        self._patience_ms = timeout_s * 1_000 * PATIENCE
+        self._wait_max_ms = timeout_s * 1_000 * WAIT_SHARE
         self._closing = set[str]()
 
     async def note(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> None:
@@ -77,7 +78,7 @@ class OpenVikingProvider(Provider):
             return
         there = Counter(each.mark for each in context.messages) if context else Counter[object]()
         missing = [each for each in map(_spoken, messages) if not there[each.mark]]
-        # From now on, only the commit knows what is missing.
+        # A commit has begun, which adds the missing messages itself.
         if place.name in self._closing:
             return
         for batch in _batches(missing):
@@ -104,7 +105,7 @@ class OpenVikingProvider(Provider):
         return [Recollection(text=text[:RECOLLECTION_MAX_CHARS], id=uri) for uri, text in told if text]
 
     async def forget(self, person: str, *, memory_id: str | None = None, session_id: SessionId | None = None) -> int:
-        """Forget; of a session, also its words.  Raises `Rejected` with what else holds something of it."""
+        """Forget a memory, or a session with its messages.  Raises `Rejected`, naming memories that it has changed."""
         who = identity(person)
         if memory_id is not None:
             if not _is_memory(who, memory_id):
@@ -124,8 +125,8 @@ class OpenVikingProvider(Provider):
     async def close(self) -> None:
         await self._viking.close()
 
-    async def _commit(self, place: Place, wanted: Sequence[Spoken]) -> str:
-        until_ms = self._clock.monotonic_ms() + self._patience_ms
+    async def _commit(self, place: Place, wanted: Sequence[VikingMessage]) -> str:
+        until_ms = self._clock.monotonic_ms() + self._wait_max_ms
         if (receipt := await self._earlier(place, until_ms)) is not None:
             return receipt
         await self._fill(place, wanted)
@@ -138,7 +139,7 @@ class OpenVikingProvider(Provider):
         return _receipt(task)
 
     async def _earlier(self, place: Place, until_ms: float) -> str | None:
-        """Return what came of an earlier commit of a session; None where none was, or nothing came of it."""
+        """Return the receipt of an earlier commit of a session; None if there was none or it failed."""
         held = await self._viking.held(place)
         self._recognise(place, held)
         if held is None or not held.commit_count:
@@ -153,15 +154,15 @@ class OpenVikingProvider(Provider):
         await self._viking.drop(place)
         return None
 
-    async def _fill(self, place: Place, wanted: Sequence[Spoken]) -> None:
+    async def _fill(self, place: Place, wanted: Sequence[VikingMessage]) -> None:
         """Make a session hold these messages, each once and in order."""
         for _ in range(FILLS_MAX):
             if await self._filled(place, wanted):
                 return
         raise Unavailable(f"{self._exchange.url} holds something else in {place.name} each time that it is looked at")
 
-    async def _filled(self, place: Place, wanted: Sequence[Spoken]) -> bool:
-        """Add what is missing, or begin anew; returns False where a note that was on its way came in between."""
+    async def _filled(self, place: Place, wanted: Sequence[VikingMessage]) -> bool:
+        """Add missing messages, or start over.  Return False if a note arrived in between."""
         context = await self._viking.context(place)
         there = [each.mark for each in context.messages] if context else []
         if context is None or there != [each.mark for each in wanted[: len(there)]]:
@@ -185,7 +186,7 @@ class OpenVikingProvider(Provider):
             raise
 
     async def _ended(self, place: Place, task: Task, until_ms: float) -> Task:
-        """Return a task once it has ended.  Raises `Unavailable` where that takes too long."""
+        """Return a task once it has ended.  Raises `Unavailable` if that takes too long."""
         nap_ms = POLL_MIN_MS
         while task.status not in _ENDED:
             if self._clock.monotonic_ms() + nap_ms > until_ms:
@@ -201,7 +202,7 @@ class OpenVikingProvider(Provider):
         changes = [(await self._viking.changes(place)).operations for place in places]
         added = {each.uri for change in changes for each in change.adds if _is_memory(who, each.uri)}
         forgotten = sum([await self._viking.remove(who, uri) for uri in sorted(added)])
-        # Last, because they say what there is to forget.
+        # Last, because the sessions say what to forget.
         for place in places:
             await self._viking.drop(place)
         changed = sorted({each.uri for change in changes for each in change.updates} - added)
@@ -213,7 +214,7 @@ class OpenVikingProvider(Provider):
         return forgotten
 
     def _recognise(self, place: Place, held: Held | None) -> None:
-        """Raise `Rejected` where the server takes somebody for somebody else."""
+        """Raise `Rejected` if the server assigns the session to another user."""
         if held is not None and place.who != OPERATOR and held.user != place.who:
             raise self._mistaken()
 
@@ -225,7 +226,7 @@ class OpenVikingProvider(Provider):
 
 
 def identity(person: str) -> Identity:
-    """Return who somebody is in OpenViking: two persons are never the same, however they are spelt."""
+    """Return the user of a person in OpenViking, which is different for every person."""
     if person == LOCAL:
         return OPERATOR
     slug = re.sub(r"[^a-z0-9]+", "-", person.lower())[:_SLUG_MAX_CHARS].strip("-")
@@ -242,23 +243,23 @@ def _name(session_id: str, segment_id: str) -> str:
 
 
 def _is_of(who: Identity, uri: str) -> bool:
-    """Return whether a memory is somebody's; whose the operator's are, only the server knows that has the key."""
+    """Return whether a memory belongs to a user; for the operator, only the server knows."""
     return who == OPERATOR or uri.startswith(f"viking://user/{who.user_id}/")
 
 
 def _is_memory(who: Identity, uri: str) -> bool:
-    """Return whether a URI names a memory of somebody, and not a document, a conversation, or another's."""
+    """Return whether a URI names a memory of this user, and not a document or a conversation."""
     found = _MEMORY.fullmatch(uri)
     return found is not None and ".." not in uri.split("/") and _is_of(who, uri)
 
 
-def _spoken(message: SpokenMessage) -> Spoken:
+def _spoken(message: SpokenMessage) -> VikingMessage:
     at = datetime.fromtimestamp(message.at / 1_000, UTC).isoformat(timespec="milliseconds")
-    return Spoken(role=message.role, content=message.text, turn_id=message.turn_id, created_at=at)
+    return VikingMessage(role=message.role, content=message.text, turn_id=message.turn_id, created_at=at)
 
 
-def _batches(messages: Sequence[Spoken]) -> Iterator[Sequence[Spoken]]:
-    batch: list[Spoken] = []
+def _batches(messages: Sequence[VikingMessage]) -> Iterator[Sequence[VikingMessage]]:
+    batch: list[VikingMessage] = []
     for message in messages:
         if len(batch) == BATCH_MAX or (batch and sum(len(each.content) for each in [*batch, message]) > BATCH_MAX_CHARS):
             yield batch

@@ -1,4 +1,4 @@
-"""What a model reads of memory: fenced, so that none of it is taken for an instruction, and bounded."""
+"""Memories in the prompt: bounded, and fenced so that they are not taken for instructions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _RECALLED = (
 )
 _BEGINS = {MemoryKind.PROFILE: "Who they are: ", MemoryKind.FACT: "- "}
 _LEFT_OUT = "- [There is more than fits here; the `memory` tool finds it.]"
-# What could end a fence, also where it is only written wider.
+# Characters that could end a fence, with their wide variants.
 _TAGS = re.compile("[<＜﹤>＞﹥]")
 
 
 def fitting(memories: Sequence[Memory]) -> list[Memory]:
-    """Return what there is room for: the profile, and the facts that changed last.
+    """Return the memories that fit: the profile, and the facts that changed last.
 
-    They stand in the order in which they were first known, so that what a model has read already stays as it was.
+    They are ordered by creation, so that the beginning of the prompt stays the same and vendors can cache it.
     """
     profile = [each for each in memories if each.kind is MemoryKind.PROFILE][:1]
     room = MEMORIES_MAX_CHARS - sum(map(_size, profile))
@@ -39,14 +39,14 @@ def fitting(memories: Sequence[Memory]) -> list[Memory]:
 
 
 def block(shown: Sequence[Memory], *, is_all: bool) -> str:
-    """Return what is remembered about a person, for the system prompt."""
+    """Return the memories of a person, for the system prompt."""
     if not shown:
         return ""
     return "\n".join((_REMEMBERED, "<memories>", *map(_line, shown), *(() if is_all else (_LEFT_OUT,)), "</memories>"))
 
 
 def recalled(found: Iterable[Recollection], shown: Sequence[Memory]) -> str:
-    """Return what memory has to say to one message, without what is `shown` anyway."""
+    """Return the memories recalled for one message, without those already `shown`."""
     found = list(found)
     if not found:
         return ""
@@ -69,5 +69,5 @@ def _line(memory: Memory) -> str:
 
 
 def _size(memory: Memory) -> int:
-    """Return how much room a line takes at most: what makes it one line makes it no longer."""
+    """Return the maximum size of a line; joining its lines does not make it longer."""
     return len(_BEGINS[memory.kind]) + len(memory.text) + 1
