@@ -935,7 +935,7 @@ export interface TurnView {
   retry_at?: number | null;
 }
 
-/** A file that somebody has handed in: where tools find it, what it is called, and how large it is. */
+/** A file that a person has uploaded: where tools find it, its name, and its size. */
 export interface Upload {
   path: string;
   name: string;
