@@ -8,7 +8,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.config.edits import edited
@@ -152,6 +152,7 @@ def has_list_of_tables(tree: Any) -> bool:
 
 @settings(max_examples=400, deadline=None)
 @given(documents(), st.lists(NAMES, min_size=1, max_size=3).map(tuple), st.one_of(st.none(), VALUES))
+@example(('a = false  # said 0 = "#"\n', ['# said 0 = "#"']), ("a",), {})
 def test_what_is_read_afterwards_is_what_was_meant(
     written: tuple[str, list[str]], path: tuple[str, ...], value: Any
 ) -> None:

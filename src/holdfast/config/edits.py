@@ -52,7 +52,11 @@ def _changed(text: str, path: Where, value: object, *, inline: bool) -> str | No
             return None
         if isinstance(old, items.Array) and "#" in old.as_string():
             return None
-        if value is not None:
+        if isinstance(value, dict) and old is not None:
+            # A table with a header could not take over the comment behind the old value.
+            here[path[-1]] = tomlkit.inline_table()
+            here[path[-1]].update(value)
+        elif value is not None:
             here[path[-1]] = value
         elif isinstance(here, OutOfOrderTableProxy):
             del here[path[-1]]
