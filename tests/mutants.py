@@ -1983,7 +1983,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "debt: a payment is ours while its caller is gone",
         "engine/committer.py",
-        "        lost, self._suspected = orphans(held.keys(), self._payments.keys(), self._suspected)",
+        "        lost, self._suspected = orphans(held.keys(), self._commits.keys(), self._suspected)",
         "        lost, self._suspected = orphans(held.keys(), set(), self._suspected)",
         ("tests/engine/test_memory_commits.py",),
     ),

@@ -12,8 +12,8 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     │   │   ├── ContextTooLong  the conversation does not fit into the model
     │   │   └── ModelUnusable  its key, name or address is wrong: another model may answer
     │   ├── NotFound        no such thing, or not yours: 404
-    │   ├── NotTrusted      it touches the machine, and whoever asks may not: 403
-    │   ├── OutcomeUnknown  it may have been done or not: nobody knows, and it is not repeated
+    │   ├── NotTrusted      it touches the machine, and the caller may not: 403
+    │   ├── OutcomeUnknown  it is unknown whether it was done, and it is not repeated
     │   ├── OverQuota       a tenant has used up a quota: 429
     │   ├── QueueFull       the session has too many turns waiting: 429
     │   ├── Overridden      something else decides it: 409
@@ -21,7 +21,7 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     │   ├── ScopeMissing    the key of the caller does not cover it: 403
     │   ├── SessionBusy     the session is at an earlier message, and this one is not to wait: 409
     │   └── TooManyCommits  a tenant has too many commits of memory under way: 429
-    ├── Stale               somebody else moved it first: 409, reload
+    ├── Stale               it was moved by another caller first: 409, reload
     ├── Unavailable         try again later: 503, back off
     │   ├── Damaged         the rows that it needs cannot be read or written; others can
     │   ├── DiskFull        no room for new work; what was accepted is safe
@@ -94,11 +94,11 @@ class NotFound(Rejected):
 
 
 class NotTrusted(Rejected):
-    """It touches the machine, and whoever asks may not."""
+    """It touches the machine, and the caller may not."""
 
 
 class OutcomeUnknown(Rejected):
-    """It may have been done or not: nobody knows, and repeating it could do it twice."""
+    """It is unknown whether it was done, and repeating it could do it twice."""
 
 
 class OverQuota(Rejected):
@@ -110,7 +110,7 @@ class QueueFull(Rejected):
 
 
 class Overridden(Rejected):
-    """Something else decides it, whatever is asked for here."""
+    """Something else decides it, so it cannot be changed here."""
 
 
 class Repeated(Rejected):
@@ -134,7 +134,7 @@ class TooManyCommits(Rejected):
 
 
 class Stale(HoldfastError):
-    """Somebody else moved it first: what you hold is old."""
+    """Another caller moved it first: what you hold is old."""
 
 
 class Unavailable(HoldfastError):

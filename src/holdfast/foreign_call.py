@@ -17,7 +17,7 @@ class CallBroken(Exception):
 
 
 async def foreign_call(call: Awaitable[T], timeout_s: float, name: str) -> T:
-    """Return the result of a call.  Raises `TimeoutError` when it takes too long, and whatever the call raises."""
+    """Return the result of a call.  Raises `TimeoutError` when it takes too long, and what the call raises."""
     task = asyncio.create_task(_unbroken(call), name=name)
     _under_way.add(task)
     task.add_done_callback(_under_way.discard)

@@ -110,7 +110,7 @@ Check = Callable[[Patient], Findings]
 
 
 async def consult(home: Path, file: Path, gateway: Status | Exception, *, required: bool) -> Report:
-    """Examine a home and its configuration, whatever is wrong with them; `gateway` is the answer of the one that runs."""
+    """Examine a home and its configuration, however damaged they are; `gateway` is the answer of the one that runs."""
     try:
         config, wrong = load(file, required=required, further=misconfigured), None
     except ConfigInvalid as error:
@@ -245,7 +245,7 @@ async def disk(patient: Patient) -> Findings:
     elif free < FREE_LOW_BYTES:
         yield _warn("disk", told, "free some space before it is all gone")
     elif system.f_files > 0 and system.f_favail < FILES_LOW:
-        yield _warn("disk", f"{told}, and room for {system.f_favail} more files", "remove files that nobody needs")
+        yield _warn("disk", f"{told}, and room for {system.f_favail} more files", "remove files that are not needed")
     else:
         yield _ok("disk", told)
 

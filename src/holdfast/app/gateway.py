@@ -120,7 +120,7 @@ class _Gateway:
                 desk = started.desk(life)
                 desk = replace(desk, care=await stack.enter_async_context(self._upkeep(desk, started)))
                 key = await self._open_to_clients(stack, desk, started)
-                # Open streams end before the server does, for whatever reason this ends.
+                # Open streams end before the server does.
                 stack.callback(life.closing.set)
                 await run_until_stopped(
                     desk, self.config.gateway.drain_timeout, self.observer, service_manager, key, self.watchdog

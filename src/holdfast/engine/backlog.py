@@ -1,4 +1,4 @@
-"""The backlog of a running turn: what it has brought forth and the store has not taken yet, in order.
+"""The backlog of a running turn: what it has written and the store has not taken yet, in order.
 
 While the store answers, the backlog is one batch long.  When it does not, the batches are kept on disk as well, and are
 repeated exactly as they were tried until the store has them; the agent need not wait for that.  When the store has no room
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# A store that takes longer to answer counts as away: what is said meanwhile should not be in memory only.
-_PATIENCE_S = 2
+# A store that takes longer to answer counts as away: entries must then not be in memory only.
+_ANSWER_MAX_S = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,7 +69,7 @@ class Backlog:
         self._catching_up: asyncio.Task[None] | None = None
         # Why the store does not take the oldest batch; what comes behind it is kept in order.
         self._refusal: DiskFull | None = None
-        # What is on disk is what is in the backlog: neither changes while the other is made to follow.
+        # Keeps the disk and the backlog the same while either of them changes.
         self._filing = asyncio.Lock()
 
     def is_behind(self) -> bool:
@@ -78,7 +78,7 @@ class Backlog:
         Raises what kept it from being taken for good, and `DiskFull` from when there was no room until `rescue`.
         """
         if self._catching_up is not None and self._catching_up.done():
-            # Forgotten first: what it raises is raised once, or the end of the turn would fail of it again.
+            # Cleared first, so that its error is raised once; the end of the turn must not fail of it again.
             caught_up, self._catching_up = self._catching_up, None
             caught_up.result()
         if self._refusal is not None:
@@ -86,20 +86,20 @@ class Backlog:
         return self._catching_up is not None
 
     async def put(self, drafts: Sequence[DraftEntry], moves: Sequence[tuple[Call, Call]] = ()) -> bool:
-        """Return when these entries are durable, in the store or on our own disk; False where that was not possible.
+        """Return once these entries are durable, in the store or on our own disk; False where that was not possible.
 
         Raises `Stale` when the turn is not ours any more, and `DiskFull` where there is no room for it to go on.
         """
         batch = Batch(drafts=drafts, moves=moves)
         if drafts:
-            # Also when the next line raises: it belongs behind what could not be written.
+            # Before the next line, which may raise: the batch belongs behind what could not be written.
             self._batches.append(batch)
         behind = self.is_behind()
         if not drafts:
             return True
         if not behind:
             try:
-                async with asyncio.timeout(_PATIENCE_S if self._file else None):
+                async with asyncio.timeout(_ANSWER_MAX_S if self._file else None):
                     await self._land()
             except DiskFull as refusal:
                 self._stop(refusal)
@@ -149,7 +149,7 @@ class Backlog:
         await self._tidy()
 
     async def leave(self, drafts: Sequence[DraftEntry]) -> None:
-        """Stop; what the store has not taken stays on disk, with these entries, for whoever hands it in."""
+        """Stop; what the store has not taken stays on disk, with these entries, to be handed in later."""
         if self._catching_up is not None:
             self._catching_up.cancel()
         if self._file is not None:
@@ -164,7 +164,7 @@ class Backlog:
         except OSError as error:
             log.warning("what turn %s said last is lost: %s", self.turn.id, error)
         finally:
-            # Even when we are cancelled here: whoever hands the file in finds it whole, before or after.
+            # Also when cancelled here: the file is whole before and after, so it can be handed in.
             file.release()
 
     def _stop(self, refusal: DiskFull) -> None:

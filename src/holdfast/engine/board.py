@@ -1,7 +1,7 @@
-"""The board: what becomes of the sessions of one owner, for whoever watches all of them at once.
+"""The board: what becomes of the sessions of one owner, for readers that watch all of them at once.
 
-A hint says which session may have changed, and not how.  So it is looked at, many of them together, and shown where it
-differs from what was shown before: what is only being said changes nothing here.
+A hint says which session may have changed, and not how.  So the hinted sessions are read together, and shown where they
+differ from what was shown before.  The words of a running turn change nothing here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOOK_MS = 16_000
 RECENT = 50
 # Sessions that one statement looks at.
 AT_ONCE = 500
-# Whoever has so much waiting is told to look for themselves instead.
+# A reader with this much waiting is told to look for itself instead.
 BACKLOG_MAX = 500
 # How many sessions are known well enough not to be shown again unchanged.
 KNOWN_MAX = 1_000
@@ -32,7 +32,7 @@ Sight = Glance | SessionDeleted | SessionsMissed
 
 
 class _Watcher:
-    """One reader's mailbox.  Of each session it holds only what is true now, so a slow one costs no more than another."""
+    """One reader's mailbox.  It holds only the latest state of each session, so a slow reader costs no more than another."""
 
     __slots__ = ("_backlog", "_missed", "news")
 

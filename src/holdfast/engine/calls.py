@@ -1,4 +1,4 @@
-"""The tool calls of a running turn: asked about first, started side by side, and never started twice undecided."""
+"""The tool calls of a running turn: approved first, started in parallel, and never started twice undecided."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 Moves = Sequence[tuple[Call, Call]]
 Record = Callable[[Sequence[DraftEntry], Moves], Awaitable[None]]
 
-# So many calls of one step run at once; the others wait for them.
+# This many calls of one step run at once; the others wait for them.
 SIDE_BY_SIDE_MAX = 8
 
 DENIED = "Not run: denied by the person. Do not try to reach the same end in another way; ask, or go on without it."
@@ -71,7 +71,7 @@ class Calls:
         self._answers = answers or {}
 
     async def make(self, uses: Sequence[Use]) -> list[Call]:
-        """Make calls side by side.  Raises `Parked` before any of them starts, where a person must be asked first."""
+        """Make calls in parallel.  Raises `Parked` before any of them starts, where a person must be asked first."""
         planned = [(use, self._known(use)) for use in uses]
         judged = [(use, call, await self._judged(use, call)) for use, call in planned if call.state not in effects.ENDED]
         for use, call, verdict in judged:
@@ -80,7 +80,7 @@ class Calls:
                 raise Parked(self._asking(verdict, use, call), self._shown(verdict), moves)
         await self._close([(call, verdict) for _, call, verdict in judged if isinstance(verdict, Call)])
         allowed = [(use, call) for use, call, verdict in judged if verdict is None]
-        # What a person was asked about goes first, and alone: nothing beside it can change what it was bound to.
+        # An approved call goes first, and alone, so that no other call can change what the approval was bound to.
         for each in allowed:
             if each[0].question:
                 await self._run_all([each])
@@ -113,7 +113,7 @@ class Calls:
     def _answer_about(self, call: Call, question: Question | None) -> str | None:
         if question is not None:
             return self._answers.get(question.id)
-        # Whoever found a question before may find none now; what the person has said about this call stands.
+        # The tool may ask nothing this time; what the person has said about this call still counts.
         said = [answer for asked, answer in self._answers.items() if _is_about(asked, call)]
         return said[-1] if said else None
 
@@ -163,7 +163,7 @@ class Calls:
         try:
             await asyncio.gather(*running)
         finally:
-            # What cannot be recorded ends the turn, and with it the other calls.
+            # A call that cannot be recorded ends the turn, and with it the other calls.
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)

@@ -1,6 +1,6 @@
-"""The committer pays memory debt, each to the binding that it is owed to; no reply ever waits for it.
+"""The committer pays memory debt, each to the binding that it is owed to.  No reply waits for it.
 
-The ledger decides who may pay what, and when.  What is known here is only what this node is doing about it.
+The ledger in the store decides who may pay what, and when; the committer only knows what this node is paying.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from holdfast.store.store import Store
 log = logging.getLogger(__name__)
 
 TOO_LATE = "the provider did not answer in time"
-# How long what somebody closes off and is about to pay is left to them.
+# For this long after a caller closed a session off, only that caller pays.
 HEAD_START_MS = 2_000
 # How often a commit that is in flight on another node is looked at.
 _LOOK_AGAIN_S = 0.05
@@ -47,12 +47,12 @@ _SEALING_MIN_S = 1
 # A store that takes longer is away, and a shutdown does not wait for it: what was not sealed is so later.
 _SEALING_MAX_S = 3
 _IDLE_LOOK_MS = 60_000
-# Later than any use, whatever the clock of whoever recorded it said.
+# Later than any recorded use.
 _EVER = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Payment:
+class CommitInFlight:
     """A commit in flight on this node; the task says whether it succeeded."""
 
     segment: Segment
@@ -90,7 +90,7 @@ class Committer:
         self._redaction = redaction
         self._clock = clock
         self._group: asyncio.TaskGroup | None = None
-        self._payments: dict[SegmentId, Payment] = {}
+        self._commits: dict[SegmentId, CommitInFlight] = {}
         self._suspected: set[SegmentId] = set()
         self._idle_looked_at: int | None = None
         self._claiming = False
@@ -107,14 +107,14 @@ class Committer:
                     await self._claim_due()
                     await self.wake.wait(self._tuning.poll_ms)
             finally:
-                # What is in flight is cut with us; whoever asks from now on is told that nothing was paid.
+                # Commits in flight are cancelled with this component; callers are told from now on that nothing was paid.
                 self._group = None
 
     async def commit(self, session_id: SessionId, *, wait: bool = True) -> bool:
         """Close off what a session owes and pay it, oldest first, each segment to its owner.
 
         True when this call has paid something and nothing of it is left.  While another commit of the session is in
-        flight, here or on another node, whoever does not want to wait is told False at once.  Turns that complete meanwhile
+        flight, here or on another node, a caller that does not `wait` is told False at once.  Turns that complete meanwhile
         are owed afterwards.
         """
         now = self._clock.now_ms()
@@ -135,7 +135,7 @@ class Committer:
                     return False
                 paid = True
             else:
-                # Somebody was faster.
+                # Another caller was faster.
                 await asyncio.sleep(_LOOK_AGAIN_S)
         return paid
 
@@ -146,7 +146,7 @@ class Committer:
         """
         self._draining = True
         try:
-            # Sealed before all else: whatever happens then, it is paid after the next start.
+            # Sealed first, so that it is paid after the next start in any case.
             async with asyncio.timeout(min(max(timeout_ms / 1000, _SEALING_MIN_S), _SEALING_MAX_S)):
                 await self._close_off(sessions)
                 owners = {each.owner for each in await self._store.segments.unpaid()}
@@ -154,7 +154,7 @@ class Committer:
             now = self._clock.now_ms()
             if owners:
                 async with asyncio.timeout(timeout_ms / 1000):
-                    # Those that wait for a provider that hangs hold up nobody else.
+                    # Sessions that wait for a provider that hangs do not delay the others.
                     groups = await self._by_owner(sessions) if len(owners) > 1 else [sessions]
                     await asyncio.gather(*(self._flush(each) for each in groups))
                     await self._flush_due(now)
@@ -174,11 +174,11 @@ class Committer:
         self._closed.set()
 
     async def reconcile(self) -> None:
-        """Let go of segments that were claimed here and that nobody pays, undo clock jumps, and close off what is over."""
+        """Release segments that were claimed here and are not being paid, undo clock jumps, and close off idle sessions."""
         now = self._clock.now_ms()
         await self._store.segments.hasten(now)
         held = {each.id: each for each in await self._store.segments.held(self._node_id)}
-        lost, self._suspected = orphans(held.keys(), self._payments.keys(), self._suspected)
+        lost, self._suspected = orphans(held.keys(), self._commits.keys(), self._suspected)
         for segment_id in lost:
             await self._settle(held[segment_id], Outcome(error="the store went away before it was committed"))
         await self._seal_idle(now)
@@ -192,7 +192,7 @@ class Committer:
         self._idle_looked_at = None if sealed else since
 
     async def _close_off(self, sessions: Sequence[SessionId]) -> None:
-        """Seal what these sessions owe; the last node also seals what nobody has at hand, as one that was killed left it."""
+        """Seal what these sessions owe; the last node also seals what a killed node left open."""
         now = self._clock.now_ms()
         await self._store.segments.seal_all(sessions, now)
         others = (await self._store.nodes.beats()).keys() - {self._node_id}
@@ -206,7 +206,7 @@ class Committer:
         self._claiming = True
         try:
             for owner in await self._store.segments.owners_due(self._clock.now_ms()):
-                at_work = sum(each.in_background and each.segment.owner == owner for each in self._payments.values())
+                at_work = sum(each.in_background and each.segment.owner == owner for each in self._commits.values())
                 # The drain may have begun while we looked.
                 if not self._draining:
                     await self._claim(owner, self._clock.now_ms(), self._tuning.commits_max - at_work)
@@ -216,7 +216,7 @@ class Committer:
             self._claiming = False
 
     async def _claim(self, owner: str, now_ms: int, limit: int) -> set[asyncio.Task[bool]]:
-        """Take what is due for an owner, and begin to pay it; nobody else is ever given what is owed to one not here."""
+        """Take what is due for an owner, and begin to pay it.  A debt to an owner without a provider here stays."""
         provider = self._provider(owner)
         if provider is None or limit <= 0:
             return set()
@@ -233,13 +233,13 @@ class Committer:
 
     async def _over(self, segment: Segment) -> None:
         """Wait for a commit in flight here; one on another node is looked at again soon."""
-        if payment := self._payments.get(segment.id):
-            await self._wait(payment.task)
+        if commit := self._commits.get(segment.id):
+            await self._wait(commit.task)
         else:
             await asyncio.sleep(_LOOK_AGAIN_S)
 
     async def _paid(self, provider: MemoryProvider, segment: Segment) -> bool:
-        """Pay a claimed segment, and wait for it; whoever stops waiting does not stop the payment."""
+        """Pay a claimed segment, and wait for it.  The payment goes on when the caller is cancelled."""
         task = self._begin(provider, segment, in_background=False)
         if task is None:
             return False
@@ -247,7 +247,7 @@ class Committer:
         return task.done() and not task.cancelled() and task.exception() is None and task.result()
 
     async def _wait(self, payment: asyncio.Task[bool]) -> None:
-        """Wait for a payment, but not for longer than anything is paid here: it is owed then, whatever comes of it."""
+        """Wait for a payment, but not for longer than anything is paid here: then it stays owed."""
         closed = asyncio.create_task(self._closed.wait())
         try:
             await asyncio.wait((payment, closed), return_when=asyncio.FIRST_COMPLETED)
@@ -256,15 +256,15 @@ class Committer:
 
     def _begin(self, provider: MemoryProvider, segment: Segment, *, in_background: bool) -> asyncio.Task[bool] | None:
         if self._group is None or self._closed.is_set():
-            # We stopped while the claim was on its way; whoever looks after what nobody pays finds it.
+            # The committer stopped while the claim was on its way; the next `reconcile` releases it.
             return None
         task = self._group.create_task(self._pay(provider, segment), name=segment.id)
-        self._payments[segment.id] = Payment(segment=segment, task=task, in_background=in_background)
+        self._commits[segment.id] = CommitInFlight(segment=segment, task=task, in_background=in_background)
         task.add_done_callback(lambda _: self._forget(segment))
         return task
 
     def _forget(self, segment: Segment) -> None:
-        self._payments.pop(segment.id, None)
+        self._commits.pop(segment.id, None)
         self.wake.set()
 
     async def _pay(self, provider: MemoryProvider, segment: Segment) -> bool:
@@ -282,7 +282,7 @@ class Committer:
             return await self._settle(segment, Outcome(receipt=NOTHING_SAID))
         outcome = await self._ask(provider, session, segment, said)
         if outcome.error:
-            # The ledger says so too, and it is tried again: nothing that whoever sits at a prompt must hear of.
+            # The ledger says so too and it is tried again, so a person at a prompt need not be told.
             log.info("committing %s failed: %s", segment.id, outcome.error)
         return await self._settle(segment, outcome)
 
@@ -293,7 +293,7 @@ class Committer:
     async def _ask(
         self, provider: MemoryProvider, session: Session, segment: Segment, said: Sequence[SpokenMessage]
     ) -> Outcome:
-        """Call a provider, which may do whatever it likes, and wait for it only so long."""
+        """Call a provider, with a timeout; it may fail in any way."""
         call, name = provider.commit(session, segment, said), f"commit {segment.id}"
         try:
             said_of_it = await foreign_call(call, self._config.commit_timeout, name)
@@ -316,7 +316,7 @@ class Committer:
         try:
             settled = await persist(self._clock, settle)
         except Stale as stale:
-            # Somebody decided about it while we were away, or our own first answer was lost.
+            # It was decided elsewhere while the store was away, or our own first answer was lost.
             log.info("segment %s: %s", segment.id, stale)
             return not outcome.error and await self._is_paid(segment)
         return settled.state is SegmentState.COMMITTED
@@ -330,8 +330,8 @@ class Committer:
 
     async def _rest(self) -> None:
         """Wait for everything in flight on this node."""
-        while self._payments or self._claiming:
-            tasks = [payment.task for payment in self._payments.values()]
+        while self._commits or self._claiming:
+            tasks = [commit.task for commit in self._commits.values()]
             await (asyncio.wait(tasks) if tasks else asyncio.sleep(_LOOK_AGAIN_S))
 
     async def _by_owner(self, sessions: Sequence[SessionId]) -> list[Sequence[SessionId]]:
@@ -358,7 +358,7 @@ class Committer:
                 group.create_task(commit_each())
 
     async def _flush_due(self, now_ms: int) -> None:
-        """Pay whatever else is due, to each owner beside the others."""
+        """Pay everything else that is due, to all owners at once."""
         try:
             owners = await self._store.segments.owners_due(now_ms)
         except HoldfastError as error:

@@ -22,9 +22,9 @@ log = logging.getLogger(__name__)
 
 # How soon the dispatcher looks again while it holds detached turns back.
 _LOOK_AGAIN_MS = 25
-# How often a node looks for turns whose time to be tried again has come, and for suspects while it knows of none.
+# How often a node looks for deferred turns that are due, and for suspects while it knows of none.
 _SUSPECTS_EVERY_S = 1.0
-# What was told to stop has little left to do.
+# A turn that was stopped has little left to do.
 _STOPPING_MAX_S = 2
 
 
@@ -55,9 +55,9 @@ class Dispatcher:
         self._sessions: set[SessionId] = set()
         self._suspected: set[TurnId] = set()
         self._doubted: set[TurnId] = set()
-        # Those whose worker is gone although they run.
+        # Running turns whose worker crashed.
         self._crashed: set[TurnId] = set()
-        # Nothing is claimed before what crashed earlier has been taken over: suspects come first, and alone.
+        # Nothing is claimed before the turns of crashed nodes have been taken over: suspects come first, and alone.
         self._recovered = recovered
         self._isolation = Isolation()
         self._looked_for_suspects_at: float | None = None
@@ -72,7 +72,7 @@ class Dispatcher:
         self._began_at = 0.0
         # Whether detached turns may have been left for later.
         self._held_back = False
-        # Whether more may be waiting than there was room for.
+        # Whether more turns may be waiting than there was room for.
         self._full = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -88,7 +88,7 @@ class Dispatcher:
                     await self._measure()
                     await self.wake.wait(_LOOK_AGAIN_MS if self._held_back else self._tuning.poll_ms)
         finally:
-            # Nothing runs any more; a later start must not believe otherwise.
+            # Nothing runs any more, and a later start must know that.
             self._tasks.clear()
             self._sessions.clear()
             self._nudged.clear()
@@ -96,7 +96,7 @@ class Dispatcher:
             self._idle.set()
 
     def runs(self, session_id: SessionId) -> bool:
-        """Return whether a turn of a session runs here, so that its entries are published directly."""
+        """Return whether a turn of a session runs here; its entries are then published directly."""
         return session_id in self._sessions
 
     @property
@@ -109,9 +109,9 @@ class Dispatcher:
             self._tasks[turn_id][1].cancel()
 
     async def reconcile(self) -> None:
-        """Make what runs here and what the store says we hold the same again.
+        """Make the turns that run here the same as those that the store says this node holds.
 
-        They differ when somebody took a turn away while its worker was waiting, or when the answer to a claim was lost.
+        They differ when a turn was taken away while its worker was waiting, or when the answer to a claim was lost.
         """
         held = {turn.id: turn for turn in await self._store.turns.held(self._node_id)}
         mine = {turn_id for turn_id, (claimed, _) in self._tasks.items() if _same(held.get(turn_id), claimed)}
@@ -123,7 +123,7 @@ class Dispatcher:
             await self._recall(held[turn_id])
 
     def nudge(self, session_id: SessionId) -> None:
-        """Say that a message may have come that wants to join the running turn of a session."""
+        """Say that a message may wait to join the running turn of a session."""
         if session_id in self._sessions:
             self._nudged.add(session_id)
 
@@ -164,14 +164,14 @@ class Dispatcher:
         self._idle.clear()
         try:
             if await self._keeps_clear():
-                # Whoever ends meanwhile looks again.
+                # A turn that ends meanwhile lets the dispatcher look again.
                 self._full = True
                 return
             claimed = await self._take(free)
         except Unavailable as error:
-            # What is ours by now, because only the answer was lost, `reconcile` finds.
+            # If only the answer was lost, `reconcile` finds what was claimed.
             if not self._in_vain:
-                # Told once: every message that comes meanwhile has us look again, for hours if need be.
+                # Logged once: every message that comes meanwhile lets the dispatcher look again, perhaps for hours.
                 log.warning("cannot claim: %s", error)
             self._in_vain = True
             return
@@ -259,7 +259,7 @@ class Dispatcher:
         task.add_done_callback(lambda _: self._forget(turn))
 
     async def _recall(self, turn: Turn) -> None:
-        """Take care of a turn that is ours and that nobody works on: its worker crashed, or a claim had no answer."""
+        """Take care of a turn that is ours and has no worker: its worker crashed, or the answer to its claim was lost."""
         if turn.state is TurnState.RUNNING and turn.id not in self._crashed and not self._draining:
             log.warning("turn %s was started here and forgotten; going on with it", turn.id)
             self._launch(turn)
@@ -278,7 +278,7 @@ class Dispatcher:
     async def _run(self, turn: Turn) -> None:
         try:
             if self._draining and turn.state is TurnState.QUEUED:
-                # Taken up a moment before the drain began, and simply still queued.
+                # It was claimed just before the drain began, and is still queued.
                 await self._give_back(turn)
                 return
             await self._worker.run(turn)

@@ -50,17 +50,16 @@ from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 
-# What is on its way to a chat or into memory when the time of a drain is over gets this much more: half-sent is worse than
-# late.
+# Deliveries and commits in flight at the end of a drain get this much more time: late is better than half-sent.
 _LAST_GRACE_MS = 2_000
 _ANNOUNCE_MAX_S = 2
-# Where it is no boundary somebody waits at a prompt, and what was cut off is committed again.
+# At the end of a command a person waits at a prompt, and a commit that was cut off is made again.
 _RESTING_MAX_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What the composition root gives an engine."""
+    """What an engine is built from."""
 
     store: Store
     agent: Agent
@@ -72,9 +71,9 @@ class Parts:
     clock: Clock = field(default_factory=SystemClock)
     # The clock again, where it is one that is to be kept right.
     steady: SteadyClock | None = None
-    # Where turns keep what they cannot write while the store is away; without it they wait.
+    # Where turns keep entries while the store is away; without it they wait.
     spool: Spool | None = None
-    # What else runs for as long as this node does, and is started again when it crashes.
+    # Other components of this node; one that crashes is started again.
     components: Mapping[str, Callable[[], Awaitable[None]]] = field(
         default_factory=dict[str, "Callable[[], Awaitable[None]]"]
     )
@@ -173,7 +172,7 @@ class Engine:
             await supervise(components, self._parts.clock)
         finally:
             deaf()
-            # What is still held is for the next node; if the store is gone, our silence says the same.
+            # The next node takes over what is still held; if the store is gone, it learns that from our silence.
             with contextlib.suppress(HoldfastError):
                 await store.nodes.leave(self.node_id)
 
@@ -215,7 +214,7 @@ class Engine:
     async def commit(self, session_id: SessionId, *, wait: bool = True) -> bool:
         """Pay what a session owes to memory up to now; True when something was paid and nothing of it is left.
 
-        Whoever does not want to wait is told False while another commit of the session is in flight.
+        With `wait` false, the answer is False while another commit of the session is in flight.
         """
         return await self._committer.commit(session_id, wait=wait)
 
@@ -225,7 +224,7 @@ class Engine:
             async with asyncio.timeout(_ANNOUNCE_MAX_S):
                 await self._parts.store.settlement.announce(self.node_id, banner, text, self._parts.clock.now_ms())
         except (Unavailable, TimeoutError) as error:
-            # Nobody is told, and nobody is kept waiting for it.
+            # The drain goes on without the announcement.
             log.warning("cannot tell the active chats: %s", str(error) or "the store does not answer")
 
     async def cancel(self, turn_id: TurnId, cause: Cause = Cause.USER) -> Turn:
@@ -258,7 +257,7 @@ class Engine:
                 self._dispatcher.nudge(SessionId(subject))
             case "appended":
                 self.board.hint(SessionId(subject))
-                # What runs here is published as it is written, so its followers need not look.
+                # Entries of a turn that runs here are published as they are written, so its followers need not look.
                 if not self._dispatcher.runs(SessionId(subject)):
                     self.feed.hint(SessionId(subject))
             case "gone":

@@ -1,4 +1,4 @@
-"""Questions that nobody answered in time are answered with that, so that their turns go on and say so."""
+"""Answers questions that have expired with just that, so that their turns go on and say so."""
 
 from __future__ import annotations
 

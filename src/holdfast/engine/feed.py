@@ -1,4 +1,4 @@
-"""The live feed: durable entries to whoever follows a session, from any cursor, each exactly once and in order."""
+"""The live feed: durable entries for the followers of a session, from any cursor, each exactly once and in order."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Feed:
     def __init__(self, journal: JournalStore) -> None:
         self._journal = journal
         self._followers: dict[SessionId, set[_Follower]] = {}
-        # What is being read, by session and cursor: whoever is at the same place looks together with the others.
+        # What is being read, by session and cursor: followers at the same cursor share one look.
         # Forgotten as soon as there is news, which a look that has begun may not see.
         self._looks: dict[SessionId, dict[int, _Look]] = {}
 
@@ -130,12 +130,12 @@ class Feed:
         if after not in looks:
             looks[after] = asyncio.create_task(self._journal.news(session_id, after, PAGE))
             looks[after].add_done_callback(lambda look: self._looked(session_id, looks, after, look))
-        # Whoever leaves does not end it for the others.
+        # A follower that leaves does not end it for the others.
         return await asyncio.shield(looks[after])
 
     def _looked(self, session_id: SessionId, looks: dict[int, _Look], after: int, look: _Look) -> None:
         if not look.cancelled():
-            # Nobody may have waited for it.
+            # Every follower may have left.
             look.exception()
         del looks[after]
         if not looks and self._looks.get(session_id) is looks:

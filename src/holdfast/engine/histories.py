@@ -1,7 +1,7 @@
 """What the last turns of recent sessions have read of their journals, so that the next ones read only what is new.
 
 A journal only grows, and what of it belongs to one turn is folded by itself, so what was read once stays true.  These are
-copies: whatever is not here is read again.
+copies: what is not here is read again.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Inbox:
     async def accept(self, message: Inbound) -> Receipt:
         """Return once durable, or refused for good; a repeated `dedupe_key` returns the first receipt.
 
-        What a person says to the gateway itself, such as /new, is done at once and answered in the receipt.
+        A command to the gateway, such as /new, is done at once and answered in the receipt.
         """
         if message.mode is not Mode.CONVERSATION or message.one_shot:
             return await self._take_in(message)

@@ -1,4 +1,4 @@
-"""The indexer lets what was said be found by its words."""
+"""The indexer adds what was said to the index of words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.store.passages import PassageStore
 
 log = logging.getLogger(__name__)
 
-# After a step it rests so many times as long as the step took, because turns come first; but at least this long.
+# After a step it rests this many times as long as the step took, because turns come first; but at least this long.
 REST_TIMES = 4
 REST_MIN_MS = 2
 

@@ -1,4 +1,4 @@
-"""The inspector reads the whole store now and then, so that damage is known before somebody needs what is damaged."""
+"""The inspector reads the whole store now and then, so that damage is known before the damaged rows are needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class Inspector:
-    """One look some time after the start, one each day, and one when somebody has met damage."""
+    """One look some time after the start, one each day, and one when damage was met."""
 
     def __init__(self, store: Store, tuning: Tuning, clock: Clock) -> None:
         self._store = store

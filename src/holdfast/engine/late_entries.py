@@ -1,4 +1,4 @@
-"""LateEntries: what the turns of this home have left on its disk is handed in, and whoever waits for it is told."""
+"""Recovers late entries: what turns of this home left on its disk is handed in to the store."""
 
 from __future__ import annotations
 

@@ -60,10 +60,10 @@ class Outbox:
         async with asyncio.TaskGroup() as group:
             while True:
                 await self._claim(group)
-                await self.wake.wait(await self._patience_ms())
+                await self.wake.wait(await self._pause_ms())
 
     async def drain(self, timeout_ms: int) -> None:
-        """Send what is due and let it arrive, then begin nothing more; whoever runs out of time stays unknown."""
+        """Send what is due and let it arrive, then begin nothing more.  A send that runs out of time stays unknown."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while not self._closed and (self._sending or await self._is_due()):
@@ -78,14 +78,14 @@ class Outbox:
         return due_at is not None and due_at <= self._clock.now_ms()
 
     async def reconcile(self) -> None:
-        """Let go of deliveries that were claimed here in a transaction whose answer was lost, and undo clock jumps."""
+        """Release deliveries that were claimed here in a transaction whose answer was lost, and undo clock jumps."""
         await self._store.deliveries.hasten(self._clock.now_ms())
         held = {each.id: each for each in await self._store.deliveries.held(self._node_id)}
         lost, self._suspected = orphans(held.keys(), self._sending, self._suspected)
         for delivery_id in lost:
             await self._lose(held[delivery_id], "the store went away before it was sent")
 
-    async def _patience_ms(self) -> int:
+    async def _pause_ms(self) -> int:
         due_at = await persist(self._clock, self._store.deliveries.next_due_at)
         wait = self._tuning.poll_ms if due_at is None else due_at - self._clock.now_ms()
         return max(0, min(wait, self._tuning.poll_ms)) if len(self._sending) < self._tuning.sends_max else 1_000
@@ -120,7 +120,7 @@ class Outbox:
                 async with asyncio.timeout(self._tuning.send_timeout_ms / 1000):
                     receipt = await carrier.send(claimed)
         except Unavailable as error:
-            # One look at the clock: what is due long after it was refused is taken for a wish of the far side.
+            # One time for both: a delivery that is due long after its refusal was asked to wait by the far side.
             now = self._clock.now_ms()
             due_at = due_after_refusal(claimed, now, error.retry_after_s, _jitter())
             await self._settle(claimed, after_refusal(claimed), now, error=str(error), due_at=due_at)
@@ -130,25 +130,25 @@ class Outbox:
             await self._settle(claimed, after_rejection(claimed), error=str(error))
         except TimeoutError:
             await self._lose(claimed, "no answer in time: it may or may not have arrived")
-        except Exception as error:  # The edge to a channel: after an unforeseen failure nobody knows what arrived.
+        except Exception as error:  # The edge to a channel: after an unforeseen failure it is unknown what arrived.
             log.exception("sending %s failed", claimed.id)
             await self._lose(claimed, f"{type(error).__name__}: it may or may not have arrived")
         else:
             await self._settle(claimed, DeliveryEvent.CONFIRM, receipt=receipt)
 
     async def _find(self, carrier: Carrier, claimed: Delivery) -> str | None:
-        """Ask what became of the first send; a far side that fails to answer cannot tell."""
+        """Ask whether the first send arrived; None where the far side cannot tell."""
         try:
             async with asyncio.timeout(self._tuning.send_timeout_ms / 1000):
                 return await carrier.find(claimed)
         except HoldfastError:
             raise
-        except Exception:  # The edge to a channel: asking has sent nothing.
+        except Exception:  # The edge to a channel: asking sends nothing.
             log.exception("looking for %s failed", claimed.id)
             return None
 
     async def _lose(self, sent: Delivery, error: str) -> None:
-        """Record that nobody knows whether a send arrived; it is sent again where that can do no harm."""
+        """Record that it is unknown whether a send arrived; it is sent again where that can do no harm."""
         carrier, now = self._carriers.get(sent.kind), self._clock.now_ms()
         event = after_loss(sent, dedupes=carrier is not None and carrier.dedupes)
         due_at = now + backoff_ms(sent.attempt, _jitter()) if event is DeliveryEvent.RESEND else None
@@ -174,7 +174,7 @@ class Outbox:
         try:
             await persist(self._clock, settle)
         except Stale as stale:
-            # Somebody decided about it while we were away, or our own first answer was lost.
+            # It was decided elsewhere while the store was away, or our own first answer was lost.
             log.info("delivery %s: %s", sent.id, stale)
 
 

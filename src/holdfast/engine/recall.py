@@ -1,7 +1,7 @@
-"""Recall asks memory what it has to say to a message, and goes on without where no answer comes soon.
+"""Recall asks the memory provider what it knows about a message, and goes on without an answer that does not come soon.
 
-A provider that hangs holds up one reply, once: whoever asks at the same time goes on at once or after a moment, and
-afterwards it is tried beside the replies until it has answered again.
+A provider that hangs delays one reply, once.  Other turns that ask at the same time go on at once or after a moment.
+Afterwards the provider is tried in the background until it has answered again.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from holdfast.ports import Bindings, MemoryProvider, Recalled, nothing_recalled
 
 log = logging.getLogger(__name__)
 
-# How long many may wait at the same time for a provider that has answered before, or one for a provider that has not.
-PATIENCE_MS = 250
-# Calls under way at once; whoever comes when there are so many goes on without.
+# How long many turns may wait at once for a provider that has answered before, or one for a provider that has not.
+WAIT_MAX_MS = 250
+# Calls at once; a turn that comes when there are this many goes on without.
 CALLS_MAX = 64
 
 Found = Sequence[Recollection]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class RecallCall:
     """A provider that was asked; the first one that asks of all waits longest."""
 
     task: asyncio.Task[Found]
@@ -56,13 +56,13 @@ class Recall:
         self._group: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
-        """Keep the calls that nobody waits for any more, until cancelled."""
+        """Keep the calls whose turns have gone on, until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
                 await asyncio.Event().wait()
             finally:
-                # What is under way is cut with us, and whoever asks meanwhile goes on without.
+                # Calls in flight are cancelled with this component, and turns that ask meanwhile go on without.
                 self._group = None
                 self._breaker = Breaker()
 
@@ -79,14 +79,14 @@ class Recall:
     async def _from_store(
         self, provider: MemoryProvider, session: Session, query: str, *, knows_store: bool = False
     ) -> Found:
-        # It is near, and mostly there is nothing to ask for: a person of whom little is known is told of all of it anyway.
+        # The store is near, and a prompt that has all memories of a person needs no search.
         call = None if knows_store else self._begun(provider, session, query)
         return await self._answer(call) if call else ()
 
-    async def _from_afar(self, call: Call, *, knows_store: bool = False) -> Found:  # noqa: ARG002 - It is elsewhere.
+    async def _from_afar(self, call: RecallCall, *, knows_store: bool = False) -> Found:  # noqa: ARG002 - It is elsewhere.
         return await self._answer(call)
 
-    def _begun(self, provider: MemoryProvider, session: Session, query: str) -> Call | None:
+    def _begun(self, provider: MemoryProvider, session: Session, query: str) -> RecallCall | None:
         """Ask, unless that is not worth it now."""
         if self._group is None or len(self._calls) >= CALLS_MAX or not self._breaker.may_ask(self._clock.monotonic_ms()):
             return None
@@ -95,19 +95,19 @@ class Recall:
         task = self._group.create_task(self._call(provider, session, query), name=f"recall in {session.id}")
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
-        return Call(task=task, is_first=is_first)
+        return RecallCall(task=task, is_first=is_first)
 
-    async def _answer(self, call: Call) -> Found:
+    async def _answer(self, call: RecallCall) -> Found:
         """Return what a call brings, or nothing where that would take too long."""
         timeout_ms = self._config.recall_timeout * 1000
-        if await _ended(call.task, timeout_ms if call.is_first else min(PATIENCE_MS, timeout_ms)):
+        if await _ended(call.task, timeout_ms if call.is_first else min(WAIT_MAX_MS, timeout_ms)):
             return call.task.result()
         may_ask = self._breaker.may_ask(self._clock.monotonic_ms())
-        if timeout_ms <= PATIENCE_MS or not self._breaker.is_proven or not may_ask:
-            # Another one waits already, or it is only tried.
+        if timeout_ms <= WAIT_MAX_MS or not self._breaker.is_proven or not may_ask:
+            # Another turn waits already, or the provider is only being tried.
             return ()
         self._breaker = self._breaker.tried()
-        return call.task.result() if await _ended(call.task, timeout_ms - PATIENCE_MS) else ()
+        return call.task.result() if await _ended(call.task, timeout_ms - WAIT_MAX_MS) else ()
 
     async def _call(self, provider: MemoryProvider, session: Session, query: str) -> Found:
         """Ask, learn from what comes of it how the provider is, and raise nothing."""
@@ -119,7 +119,7 @@ class Recall:
         except TimeoutError:
             self._fail(provider, "it did not answer in time")
         except Rejected as refused:
-            # It answers, though not to this person: nobody else should go without for that.
+            # It answers, though not to this person; the others are still asked for.
             self._breaker = self._breaker.answered()
             log.info("%s recalls nothing in %s: %s", provider.owner, session.id, failure(refused, self._redaction))
         except Exception as error:  # The edge to a provider: an answer without memories is better than none.
@@ -137,7 +137,7 @@ class Recall:
 
 
 async def _ended(call: asyncio.Task[Found], timeout_ms: float) -> bool:
-    """Return whether a call ends in time; it goes on if not, also when whoever waits is cancelled."""
+    """Return whether a call ends in time.  The call goes on if not, and also when the caller is cancelled."""
     done, _ = await asyncio.wait((call,), timeout=timeout_ms / 1000)
     return bool(done) and not call.cancelled()
 

@@ -1,4 +1,4 @@
-"""Repair: whoever reads a session has what is still missing of it looked for once more."""
+"""Repair: when a session is read, what is still missing of it is looked for once more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class Repair:
-    """One look at a time per session; across nodes the store decides whose look counts."""
+    """Looks once at a time per session; across nodes the store decides whose look counts."""
 
     def __init__(self, recoveries: RecoveryStore, clock: Clock) -> None:
         self._recoveries = recoveries

@@ -1,4 +1,4 @@
-"""The scheduler fires the jobs that are due: each instant once, whoever else looks at it, and whatever the clock does."""
+"""The scheduler fires the jobs that are due: each instant once, on any number of nodes and with any clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 
-# An instant that nobody served is still worth firing for so long; later it is only recorded as missed.
+# A missed instant still fires for this long; later it is only recorded as missed.
 GRACE_MS = 3_600_000
 # Later than every instant that is ever due.
 NEVER = 2**62
@@ -43,14 +43,14 @@ class Scheduler:
         """Fire what is due until cancelled."""
         while True:
             try:
-                patience_ms = await self.fire_due()
+                pause_ms = await self.fire_due()
             except Unavailable as error:
                 log.warning("cannot look for jobs that are due: %s", error)
-                patience_ms = self._tuning.poll_ms
-            await self._clock.sleep_ms(patience_ms)
+                pause_ms = self._tuning.poll_ms
+            await self._clock.sleep_ms(pause_ms)
 
     async def fire_due(self) -> int:
-        """Deal with every instant that has come, and return how long there is nothing to do."""
+        """Deal with every instant that is due, and return how long to wait for the next one."""
         now = self._clock.now_ms()
         nearest = NEVER
         jobs = await self._store.jobs.list()
@@ -67,14 +67,14 @@ class Scheduler:
         return max(1, min(nearest - self._clock.now_ms(), self._tuning.poll_ms))
 
     def _next(self, job: Job) -> int:
-        """Return when a job is due next; nothing but a change of the job changes that, so it is worked out once."""
+        """Return when a job is due next.  Only a change of the job changes that, so it is worked out once."""
         known = (job.schedule, job.last_instant)
         if self._worked_out.get(job.name, (None, 0))[0] != known:
             self._worked_out[job.name] = (known, self._after(job, job.last_instant))
         return self._worked_out[job.name][1]
 
     def _due(self, job: Job, now_ms: int) -> list[Slot]:
-        # Whoever wants to be told once would rather be told late than never.
+        # A job that runs only once runs late rather than never.
         grace_ms = HORIZON_MS if is_once(job.schedule) else self._grace_ms
         slots = due_slots(job.last_instant, now_ms, grace_ms, lambda at: self._after(job, at))
         return newest_only([Slot(instant=each.instant, fires=False) for each in slots] if job.paused else slots)
@@ -105,7 +105,7 @@ class Scheduler:
         try:
             await self._store.jobs.fire(job.name, slot.instant, message(job, slot.instant), *ids, now)
         except Rejected as error:
-            # It would be refused again and again, such as where a job of the same name had that instant before.
+            # It would be refused again, for example where an earlier job of this name had that instant.
             log.warning("job %s cannot run at %d: %s", job.name, slot.instant, error)
             await self._store.jobs.miss(job.name, slot.instant)
 

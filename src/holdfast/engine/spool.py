@@ -1,4 +1,4 @@
-"""The spool: what turns bring forth while their store is away, on this node's own disk until it can be handed in.
+"""The spool: what turns write while their store is away, on this node's own disk until it can be handed in.
 
 A home holds `spool/<node>/<turn>.<attempt>.jsonl`, one entry per line.  Nothing is created while the store answers.
 """
@@ -28,14 +28,14 @@ Line = tuple[int, DraftEntry]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """A file that nobody writes any more."""
+    """A file that is not written any more."""
 
     path: Path
     turn_id: TurnId
     attempt: int
 
     def read(self) -> list[Line]:
-        """Return its entries; of a line that was cut off while it was written, and of whatever follows it, nothing."""
+        """Return its entries up to the first line that was cut off while it was written."""
         lines: list[Line] = []
         for text in self.path.read_bytes().splitlines(keepends=True):
             try:
@@ -71,7 +71,7 @@ class SpoolFile:
         self.size += len(encoded)
 
     async def rewrite(self, lines: Sequence[Line]) -> None:
-        """Return once these lines, and no others, are on the disk, even if somebody has removed the file."""
+        """Return once these lines, and no others, are on the disk, even if the file was removed."""
         encoded = b"".join(map(_encode, lines))
         await asyncio.to_thread(_replace, self._path, encoded)
         self.size = len(encoded)
@@ -82,7 +82,7 @@ class SpoolFile:
             self.size = 0
 
     def release(self) -> None:
-        """Leave the file, if there is one, to whoever hands it in."""
+        """Leave the file, if there is one, to be handed in."""
         self._written.discard(self._path)
 
 
@@ -158,7 +158,7 @@ def _append(path: Path, content: bytes) -> None:
     try:
         _write(path, os.O_APPEND, content)
     except OSError:
-        # Half a line would hide whatever is written below it.
+        # Half a line would hide the lines below it.
         os.truncate(path, before)
         raise
 

@@ -60,14 +60,14 @@ class TurnStage:
         self._batcher = batcher
         # Where each turn that the agent was given begins in the journal, in the order of the turns.
         self._begins = begins or {}
-        # One that nobody rests in is empty, and so counts as false.
+        # An empty one counts as false.
         self._resting = Resting() if resting is None else resting
         self._calls = Calls(
             turn, owner=owner, questions=questions, redaction=redaction, clock=clock, record=self._record, calls=calls,
             answers=answers,
         )  # fmt: skip
         self._drafts: list[DraftEntry] = []
-        # Words come one by one and very often, so what is done with them is done once for all that are written together.
+        # Words come often and one by one, so they are processed once for each batch.
         self._words: list[str] = []
         self._voice = EntryKind.TEXT
         self._chars = 0
@@ -114,7 +114,7 @@ class TurnStage:
 
     async def spend(self, used: Usage) -> None:
         self.advanced = True
-        # Nothing waits for it: it is durable with whatever is written next.
+        # Nothing waits for it: it is durable with the next write.
         self._gather()
         self._drafts.append(DraftEntry(kind=EntryKind.USAGE, at=self._clock.now_ms(), data=asdict(used)))
         self._dirty.set()
@@ -157,7 +157,7 @@ class TurnStage:
             await self._backlog.caught_up()
 
     def take_rest(self) -> tuple[DraftEntry, ...]:
-        """Return what is not written yet, with what might have become a secret; it belongs before whatever comes next."""
+        """Return what is not written yet, with what might have become a secret; it belongs before the next entry."""
         self._gather()
         for kind, stream in self._streams.items():
             self._put(kind, stream.flush())

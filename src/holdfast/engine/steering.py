@@ -13,7 +13,7 @@ from holdfast.store.turns import TurnStore
 
 
 class Steering:
-    """Looks for messages when somebody hinted at one, and now and then in case the hint was lost."""
+    """Looks for messages after a hint, and now and then in case a hint was lost."""
 
     def __init__(self, turns: TurnStore, nudged: set[SessionId], poll_ms: int, clock: Clock) -> None:
         self._turns = turns
@@ -32,7 +32,7 @@ class Steering:
         try:
             return await self._turns.steered(turn)
         except Unavailable:
-            # While the store is away nobody can have joined, and the agent need not wait to hear it.
+            # While the store is away no message can have joined, and the agent does not have to wait for that.
             self._nudged.add(turn.session_id)
             return False
 

@@ -37,7 +37,7 @@ async def _keep(name: str, run: Callable[[], Awaitable[None]], clock: Clock) -> 
         except asyncio.CancelledError:
             if _is_stopped():
                 raise
-            # Something that it waited for was cancelled, not the component itself.
+            # Something that it awaited was cancelled, not the component itself.
             log.exception("%s crashed; starting it again", name)
         except Exception as error:  # The supervised edge of every component.
             if fatal := _find_fatal(error):

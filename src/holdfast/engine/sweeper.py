@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class Sweeper:
-    """Recovery is ordinary work: it runs from the first moment to the last, like everything else."""
+    """Recovery is an ordinary component: it runs from the start of the node to its end."""
 
     def __init__(
         self,
@@ -53,12 +53,12 @@ class Sweeper:
                 if self.report is None:
                     standing = await self._store.sessions.standing()
                     self.report = BootReport(at=self._clock.now_ms(), swept=swept, standing=standing)
-                    # Whoever started us shows the report; only what is found later is news for the log.
+                    # The report is shown at the start; only what is found later is logged.
                     self.recovered.set()
                 elif swept.total:
                     _log(swept)
             except Unavailable as error:
-                # While the store was away nobody could beat, so nobody's silence in that time means anything.
+                # While the store was away no node could beat, so their silence in that time means nothing.
                 self._seen = {}
                 log.warning("cannot sweep: %s", error)
             await self._clock.sleep_ms(self._tuning.beat_ms)

@@ -31,7 +31,7 @@ class Machine(Clock, Protocol):
 
 
 class SteadyClock:
-    """The time that nobody can set: everything that expires, or is due, goes by it."""
+    """A time that cannot be set: everything that expires, or is due, goes by it."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine

@@ -101,7 +101,7 @@ class TurnNotes:
             # It answers, though not to this person, so the lane stays open for other sessions.
             lane.breaker = lane.breaker.answered()
             log.info("%s takes no note: %s", provider.owner, failure(refused, self._redaction))
-        except Exception as error:  # The edge to a provider: whatever it raises, the commit has the turn too.
+        except Exception as error:  # The edge to a provider: the commit has the turn too.
             lane.breaker = lane.breaker.failed(self._clock.monotonic_ms())
             why = "no answer in time" if isinstance(error, TimeoutError) else failure(error, self._redaction)
             pause_s = pause_ms(lane.breaker.failures) // 1000

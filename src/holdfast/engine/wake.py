@@ -1,4 +1,4 @@
-"""Waiting for a hint, but never only for a hint."""
+"""Waits for a hint, with a timeout in case the hint is lost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class Wake:
-    """Set from anywhere in the loop; a waiter returns at the next hint or when its patience ends."""
+    """Set from anywhere in the loop; a waiter returns at the next hint or at its timeout."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -14,10 +14,10 @@ class Wake:
     def set(self) -> None:
         self._event.set()
 
-    async def wait(self, patience_ms: float) -> None:
+    async def wait(self, timeout_ms: float) -> None:
         """Return at once if a hint came since the last wait."""
         try:
-            async with asyncio.timeout(patience_ms / 1000):
+            async with asyncio.timeout(timeout_ms / 1000):
                 await self._event.wait()
         except TimeoutError:
             return

@@ -64,7 +64,7 @@ class Worker:
     resting: Resting = field(default_factory=Resting)
 
     async def run(self, turn: Turn) -> None:
-        """Run a claimed turn.  Whatever happens, it ends in a state that its user can see, or is queued again."""
+        """Run a claimed turn.  It always ends in a state that its user can see, or is queued again."""
         if turn.state is not TurnState.QUEUED:
             await self._go(turn, self._read(turn))
             return
