@@ -24,7 +24,7 @@ from holdfast.engine.tuning import Tuning
 from holdfast.errors import NodeLost
 from holdfast.memory.bindings import MemoryBindings
 from holdfast.store import postgres
-from holdfast.store.database import Add, Run, RunMany, Statement, Together, Transaction, Work
+from holdfast.store.database import Add, Lock, Run, RunMany, Statement, Together, Transaction, Work
 from holdfast.store.store import Store
 from holdfast.store.wire import Wire
 from tests.crash.world import World, WorldCarrier, WorldMemory
@@ -66,7 +66,7 @@ class Stop:
             self._armed = False
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    def beside(self, when: str, statement: Statement) -> None:
+    def beside(self, when: str, statement: Statement | Lock) -> None:
         if when != self._when or not any(self._words in each.sql for each in parts(statement)):
             return
         # The first move of a delivery or segment takes it, and the second settles it.
@@ -76,7 +76,9 @@ class Stop:
             self.at(self._moment)
 
 
-def parts(statement: Statement) -> Sequence[Run | RunMany | Add]:
+def parts(statement: Statement | Lock) -> Sequence[Run | RunMany | Add]:
+    if isinstance(statement, Lock):
+        return []
     return statement.statements if isinstance(statement, Together) else [statement]
 
 
