@@ -12,8 +12,9 @@ from bench.producers import PRODUCERS, Operation, Round, median_round, produce
 from bench.report import Line, Unit
 from holdfast.clock import SystemClock
 from holdfast.config import GatewayConfig, SessionsConfig
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Inbound
-from holdfast.core.journal import DraftEntry, EntryKind
+from holdfast.core.journal import DraftEntry
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Source
 from holdfast.core.turns import Mode, Turn
@@ -88,7 +89,7 @@ async def _append(ground: Ground) -> Pair:
         await raw.write(limit.claim(number))
         await raw.write(limit.start(number, 1))
     last = [1] * PRODUCERS
-    draft = DraftEntry(kind=EntryKind.TEXT, at=_clock.now_ms(), data={"text": "a few words "})
+    draft = DraftEntry.read(kind=EntryKind.TEXT, at=_clock.now_ms(), data={"text": "a few words "})
 
     async def ours(producer: int, _: int) -> None:
         turns[producer], _entries = await store.journal.append(turns[producer], [draft])

@@ -25,9 +25,9 @@ from holdfast.agent.scripted import Say, ScriptedAgent
 from holdfast.agent.toolbox import Toolbox
 from holdfast.clock import SystemClock
 from holdfast.config import AgentConfig, BudgetConfig, MemoryConfig
+from holdfast.core.events import EntryKind
 from holdfast.core.facts import Memory, MemoryChanges
 from holdfast.core.intake import Inbound
-from holdfast.core.journal import EntryKind
 from holdfast.core.redaction import Redaction
 from holdfast.engine.engine import Engine
 from holdfast.engine.tuning import Tuning

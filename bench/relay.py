@@ -12,8 +12,9 @@ from bench.ground import Ground
 from bench.limit import SqliteLimit
 from bench.producers import percentile
 from bench.report import Line, Unit
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Inbound
-from holdfast.core.journal import CLOSING, EntryKind
+from holdfast.core.journal import ends_attempt
 from holdfast.engine.engine import Engine
 from holdfast.engine.tuning import Tuning
 from holdfast.ids import SessionId
@@ -86,7 +87,7 @@ async def _listen(engine: Engine, session_id: SessionId) -> list[float]:
         now = time.perf_counter_ns()
         if entry.kind is EntryKind.TEXT:
             latencies += [(now - int(stamp)) / 1e6 for stamp in _STAMP.findall(str(entry.data["text"]))]
-        if entry.kind in CLOSING.values():
+        if ends_attempt(entry.event):
             break
     return latencies
 

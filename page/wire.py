@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core import delivery, effects, journal, processes, questions, segments, sessions, transcript, turns
+from holdfast.core import delivery, effects, processes, questions, segments, sessions, transcript, turns
 from holdfast.core.commands import HELP
+from holdfast.core.events import EVENTS, EntryKind
 from holdfast.core.intake import Busy
-from holdfast.core.payloads import PAYLOADS
 from holdfast.web.application import endpoints
 from holdfast.web.events import Streams
 from holdfast.web.metrics import Meter
@@ -33,7 +33,7 @@ _REFERENCE = "#/components/schemas/"
 Schema = dict[str, Any]
 # Enumerations that the page compares with; all other types come from the schemas.
 WORDS = {
-    "EntryKind": journal.EntryKind,
+    "EntryKind": EntryKind,
     "Role": transcript.Role,
     "TurnState": turns.TurnState,
     "TurnCause": turns.Cause,
@@ -59,6 +59,19 @@ export interface EntryOf<K extends EntryKind> {
   kind: K;
   at: number;
   data: Payloads[K];
+}
+
+/** One entry, or a run of words that stands for several: those from `since` to `seq`. */
+export interface Stretch {
+  session_id: string;
+  seq: number;
+  turn_id: string;
+  attempt: number;
+  nth: number | null;
+  kind: EntryKind;
+  at: number;
+  data: Record<string, unknown>;
+  since: number;
 }
 """
 
@@ -96,20 +109,20 @@ def _aliased(name: str, type_: str) -> str:
 def _shapes() -> Iterator[str]:
     # The page does not use the OpenAI API.
     own = [each for each in endpoints(Streams(asyncio.Event()), Meter()) if not each.path.startswith("/v1/")]
-    taken = {*WORDS, "Entry"}
+    taken = {*WORDS, "Entry", "Stretch"}
     for name, schema in sorted(document(own)["components"]["schemas"].items()):
         if name not in taken:
             yield _shape(name, schema)
 
 
 def _payloads() -> Iterator[str]:
-    kinds = list(dict.fromkeys(PAYLOADS.values()))
+    kinds = list(dict.fromkeys(EVENTS.values()))
     _, found = msgspec.json.schema_components(
         kinds, schema_hook=lambda _: {"description": ""}, ref_template=_REFERENCE + "Entry{name}"
     )
     for name, schema in sorted(found.items()):
         yield _shape(f"Entry{name}", schema)
-    lines = [f'  "{kind.value}": Entry{payload.__name__};' for kind, payload in PAYLOADS.items()]
+    lines = [f'  "{kind.value}": Entry{payload.__name__};' for kind, payload in EVENTS.items()]
     yield "\n".join(["/** What an entry says, by its kind. */", "export interface Payloads {", *map(_plain, lines), "}"])
 
 

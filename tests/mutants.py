@@ -564,15 +564,15 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "nothing is said to be recovered while it is pending",
         "core/transcript.py",
-        'entry.attempt not in resolved and entry.data.get("recovery") == PENDING',
-        'entry.attempt in resolved and entry.data.get("recovery") == PENDING',
+        "attempt not in resolved and event.recovery == PENDING",
+        "attempt in resolved and event.recovery == PENDING",
         ("tests/unit/test_lost_output.py",),
     ),
     Mutant(
         "no intent is spooled",
         "core/journal.py",
-        "LATE = frozenset({EntryKind.TEXT,",
-        "LATE = frozenset({EntryKind.TOOL_STARTED, EntryKind.TEXT,",
+        "LATE = (Text, Reasoning, ToolFinished",
+        "LATE = (Text, Reasoning, ToolStarted, ToolFinished",
         ("tests/engine/test_spool.py",),
     ),
     Mutant(
@@ -748,28 +748,28 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "late words are not said twice",
         "core/journal.py",
-        "        return late.kind in _NEWS\n",
+        "        return isinstance(late.event, _NEWS)\n",
         "        return True\n",
         ("tests/engine/test_drain.py",),
     ),
     Mutant(
         "a cancel is final",
         "core/journal.py",
-        "        return late.kind is EntryKind.USAGE\n",
+        "        return isinstance(late.event, TokensUsed)\n",
         "        return True\n",
         ("tests/conformance/test_journal.py",),
     ),
     Mutant(
         "a cancel is final for every reader",
         "core/journal.py",
-        "        return late.kind is EntryKind.USAGE\n",
+        "        return isinstance(late.event, TokensUsed)\n",
         "        return True\n",
         ("tests/openai/test_cancels.py",),
     ),
     Mutant(
         "a cancelled turn pays for what it spent",
         "core/journal.py",
-        "        return late.kind is EntryKind.USAGE\n",
+        "        return isinstance(late.event, TokensUsed)\n",
         "        return False\n",
         ("tests/conformance/test_journal.py",),
     ),
@@ -811,7 +811,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "chat: what arrives late of a turn does not make it go on",
         "cli/narration.py",
-        "        self._over.add(entry.turn_id)\n",
+        "        self._over.add(turn_id)\n",
         "",
         ("tests/cli/test_narration.py",),
     ),
@@ -832,8 +832,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a message that joined stands once",
         "core/transcript.py",
-        'or (entry.kind is EntryKind.TURN_COMPLETED and "joined" in entry.data)',
-        "",
+        " or event.joined for",
+        " for",
         ("tests/conformance/test_busy.py",),
     ),
     Mutant(
@@ -895,8 +895,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "no answer after a question has expired",
         "store/questions.py",
-        "draft.at >= expires_at",
-        "draft.at > expires_at + 3_600_000",
+        "at >= expires_at",
+        "at > expires_at + 3_600_000",
         ("tests/conformance/test_questions.py",),
     ),
     Mutant(
@@ -3143,7 +3143,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a repeated append is compared as it was written",
         "store/journal.py",
         "for draft, ((data,),) in zip(drafts, expected, strict=True)]",
-        "for draft, ((_,),) in zip(drafts, expected, strict=True) for data in [rows.encode(draft.data)]]",
+        "for draft, ((_,),) in zip(drafts, expected, strict=True) for data in [rows.encode(rows.content_of(draft.event))]]",
         ("tests/conformance/test_journal.py",),
     ),
     Mutant(

@@ -880,19 +880,6 @@ export interface Stop {
   timeout?: number | null;
 }
 
-/** One entry, or a run of words that stands for several: those from `since` to `seq`. It has the number of its last one, so that a reader goes on behind it, and the time at which it began. */
-export interface Stretch {
-  session_id: string;
-  seq: number;
-  turn_id: string;
-  attempt: number;
-  nth: number | null;
-  kind: EntryKind;
-  at: number;
-  data: Record<string, unknown>;
-  since: number;
-}
-
 /** What the sender of a delivery is told. `missing` are fields of the prompt that the payload has not. */
 export interface Taken {
   status: string;
@@ -956,140 +943,175 @@ export interface Ways {
   password: boolean;
 }
 
-/** A message; the `key` is the one that it was sent with. */
-export interface EntryAccepted {
-  images?: EntryPicture[];
-  key?: string;
-  prior?: EntrySaid[];
-  request?: Record<string, unknown>;
-  text: string;
-}
-
-export interface EntryAnswered {
+/** A question was answered, and the turn is queued again. */
+export interface EntryApprovalAnswered {
   question_id: string;
   text: string;
 }
 
-export interface EntryAsked {
+/** The turn waits for a person to answer a question, which may be about a tool call. */
+export interface EntryApprovalAsked {
+  question_id: string;
+  text: string;
   about: string;
-  args?: unknown;
-  call_id?: string;
   choices: string[];
   detail: Record<string, unknown>;
   expires_at: number | null;
+  call_id?: string;
   name?: string;
-  question_id: string;
-  text: string;
-}
-
-/** The end of a call. One that never started says here what was wanted; one that nobody knows has no result. */
-export interface EntryCallFinished {
   args?: unknown;
-  call_id: string;
-  name: string;
-  outcome: string;
-  result?: string | null;
 }
 
-export interface EntryCallStarted {
-  args: unknown;
-  call_id: string;
-  name: string;
-}
-
-/** The end of an attempt. An interrupted one that goes on by itself `continues`; a message that joined has no more. */
-export interface EntryClosed {
-  cause?: string;
-  continues?: boolean;
-  error?: string;
-  joined?: string;
-  recovery?: string;
-  text?: string;
-}
-
-/** A summary for all that stands before the entry after `after`, which the turn `through` is the last of. */
-export interface EntryCompacted {
-  after: number;
+/** A summary replaces everything up to the entry `after`, whose last turn is `through`. */
+export interface EntryContextCompacted {
   text: string;
   through: string;
+  after: number;
 }
 
-/** The turn waits for its model, which could not answer because of `error`, and is tried again at `retry_at`. */
-export interface EntryDeferred {
-  error: string;
-  retry_at: number;
-}
-
-/** The message of another turn, which became a part of this one. */
-export interface EntryJoined {
+/** The message of the turn `turn_id` became a part of this turn. */
+export interface EntryMessageJoined {
   text: string;
   turn_id: string;
 }
 
-/** What Holdfast says in its own name; with a `banner` it is about a stop, and with `waiting` about what it waits for. */
-export interface EntryNoted {
-  banner?: string;
+/** Holdfast said something in its own name. */
+export interface EntryNote {
   text: string;
+  banner?: string;
   waiting?: string;
 }
 
-/** A picture that came with a message; its bytes are asked for by the number that its place in the list gives. */
+/** A picture that came with a message. Clients fetch its bytes by its position in the list. */
 export interface EntryPicture {
-  bytes: number;
   media_type: string;
+  bytes: number;
 }
 
-export interface EntryRecovered {
+/** Something that a client says was said before its message. */
+export interface EntryPrior {
+  speaker: EntrySpeaker;
+  text: string;
+}
+
+/** A piece of what the model thought before its answer. */
+export interface EntryReasoning {
+  text: string;
+}
+
+export type EntrySpeaker = "assistant" | "system" | "user";
+
+/** A piece of the answer. */
+export interface EntryText {
+  text: string;
+}
+
+/** One call of a model, and what it cost. */
+export interface EntryTokensUsed {
+  model: string;
+  input_tokens: number;
+  output_tokens: number;
+  cached_tokens: number;
+  cost_micros: number;
+}
+
+/** A tool call ended. A call that never started has its `args` here; one with an unknown outcome may have no result. */
+export interface EntryToolFinished {
+  call_id: string;
+  name: string;
+  outcome: string;
+  result?: string | null;
+  args?: unknown;
+}
+
+/** A tool call began. */
+export interface EntryToolStarted {
+  call_id: string;
+  name: string;
+  args: unknown;
+}
+
+/** A message was accepted. It is the first entry of its turn. */
+export interface EntryTurnAccepted {
+  text: string;
+  key?: string;
+  images?: EntryPicture[];
+  prior?: EntryPrior[];
+  request?: Record<string, unknown>;
+}
+
+/** The turn was cancelled. */
+export interface EntryTurnCancelled {
+  text?: string;
+  error?: string;
+  cause?: string;
+}
+
+/** The turn was answered with `text`, or its message joined another turn. */
+export interface EntryTurnCompleted {
+  text?: string;
+  error?: string;
+  cause?: string;
+  joined?: string;
+}
+
+/** The model failed with `error`, and the turn is tried again at `retry_at`. */
+export interface EntryTurnDeferred {
+  error: string;
+  retry_at: number;
+}
+
+/** The turn failed. */
+export interface EntryTurnFailed {
+  text?: string;
+  error?: string;
+  cause?: string;
+}
+
+/** An attempt lost its worker. */
+export interface EntryTurnInterrupted {
+  text?: string;
+  error?: string;
+  cause?: string;
+  continues?: boolean;
+  recovery?: string;
+}
+
+/** The search for output of a lost attempt ended, after it found `found` entries. */
+export interface EntryTurnRecovered {
   attempt: number;
   found: number;
 }
 
-/** Something that a client says was said before its message. */
-export interface EntrySaid {
-  speaker: string;
-  text: string;
-}
-
-/** Words: of the answer, or of what is thought before it. */
-export interface EntrySpoken {
-  text: string;
-}
-
-export interface EntryStarted {
+/** A worker began an attempt. */
+export interface EntryTurnStarted {
   attempt: number;
 }
 
-export type EntryUndone = Record<string, never>;
-
-export interface EntryUsed {
-  cached_tokens: number;
-  cost_micros: number;
-  input_tokens: number;
-  model: string;
-  output_tokens: number;
-}
+/** The turn is left out of the conversation from now on. */
+export type EntryTurnUndone = Record<string, unknown>;
 
 /** What an entry says, by its kind. */
 export interface Payloads {
-  "turn.accepted": EntryAccepted;
-  "turn.started": EntryStarted;
-  text: EntrySpoken;
-  reasoning: EntrySpoken;
-  "tool.started": EntryCallStarted;
-  "tool.finished": EntryCallFinished;
-  "approval.asked": EntryAsked;
-  "approval.answered": EntryAnswered;
-  note: EntryNoted;
-  "turn.deferred": EntryDeferred;
-  usage: EntryUsed;
-  "context.compacted": EntryCompacted;
-  "message.joined": EntryJoined;
-  "turn.completed": EntryClosed;
-  "turn.failed": EntryClosed;
-  "turn.cancelled": EntryClosed;
-  "turn.interrupted": EntryClosed;
-  "turn.recovered": EntryRecovered;
-  "turn.undone": EntryUndone;
+  text: EntryText;
+  reasoning: EntryReasoning;
+  "tool.started": EntryToolStarted;
+  "tool.finished": EntryToolFinished;
+  usage: EntryTokensUsed;
+  "turn.accepted": EntryTurnAccepted;
+  "turn.started": EntryTurnStarted;
+  "turn.completed": EntryTurnCompleted;
+  "turn.failed": EntryTurnFailed;
+  "turn.cancelled": EntryTurnCancelled;
+  "turn.interrupted": EntryTurnInterrupted;
+  "turn.deferred": EntryTurnDeferred;
+  "turn.recovered": EntryTurnRecovered;
+  "turn.undone": EntryTurnUndone;
+  "message.joined": EntryMessageJoined;
+  note: EntryNote;
+  "approval.asked": EntryApprovalAsked;
+  "approval.answered": EntryApprovalAnswered;
+  "context.compacted": EntryContextCompacted;
 }
 
 /** One durable entry of a session's journal. */
@@ -1104,4 +1126,17 @@ export interface EntryOf<K extends EntryKind> {
   kind: K;
   at: number;
   data: Payloads[K];
+}
+
+/** One entry, or a run of words that stands for several: those from `since` to `seq`. */
+export interface Stretch {
+  session_id: string;
+  seq: number;
+  turn_id: string;
+  attempt: number;
+  nth: number | null;
+  kind: EntryKind;
+  at: number;
+  data: Record<string, unknown>;
+  since: number;
 }

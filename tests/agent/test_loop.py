@@ -17,8 +17,8 @@ from holdfast.config import AgentConfig, Config, GatewayConfig, ModelConfig
 from holdfast.core import notes
 from holdfast.core.effects import Effect
 from holdfast.core.ending import Ending
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Busy, Image, Receipt
-from holdfast.core.journal import EntryKind
 from holdfast.core.transcript import Role
 from holdfast.core.turns import Turn, TurnState
 from holdfast.core.usage import Usage

@@ -11,7 +11,7 @@ from holdfast.agent.models.scripted import ScriptedModel, Step, call
 from holdfast.agent.tools.port import CallContext
 from holdfast.config import AgentConfig
 from holdfast.core.effects import Effect
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Turn, TurnState
 from holdfast.core.usage import Usage

@@ -10,7 +10,7 @@ from holdfast.agent.models.scripted import call
 from holdfast.config import BudgetConfig
 from holdfast.core import effects
 from holdfast.core.effects import Effect
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
 from holdfast.core.questions import About
 from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.cli import cards
+from holdfast.core.events import ApprovalAsked, EntryKind
+from holdfast.core.journal import Entry
 from holdfast.core.questions import APPROVAL_CHOICES, About
 from holdfast.core.usage import Usage
 from holdfast.ids import SessionId, TurnId
@@ -14,7 +16,10 @@ TURN = TurnId("trn_01m7hdmextfc9mxh41341dg5f4")
 
 
 def asked(**data: object) -> ApprovalView:
-    return cards.asked(TURN, SessionId("ses_1"), 1, {"question_id": "q", "text": "Which way?", **data})
+    place = {"session_id": SessionId("ses_1"), "seq": 1, "turn_id": TURN, "attempt": 1, "nth": 1, "at": 1}
+    entry = Entry.read(**place, kind=EntryKind.APPROVAL_ASKED, data={"question_id": "q", "text": "Which way?", **data})
+    assert isinstance(entry.event, ApprovalAsked)
+    return cards.asked(entry, entry.event)
 
 
 def test_a_call_is_one_line_with_what_matters() -> None:
@@ -95,5 +100,5 @@ def test_a_question_is_answered_with_a_number_or_in_words() -> None:
 
 
 def test_an_entry_of_an_older_journal_is_a_plain_question() -> None:
-    old = cards.asked(TURN, SessionId("ses_1"), 1, {"question_id": "q", "text": "Which way?"})
+    old = asked()
     assert (old.about, old.choices, old.detail, old.expires_at) == (About.ANSWER, (), {}, None)

@@ -6,7 +6,7 @@ import pytest
 from rich.text import Text
 
 from holdfast.cli.narration import Narrator
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
 from tests.unit.test_transcript import entry
 
 

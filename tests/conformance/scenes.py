@@ -17,9 +17,10 @@ from holdfast.core import delivery, effects, segments
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
+from holdfast.core.events import ApprovalAnswered, EntryKind
 from holdfast.core.facts import Memory
 from holdfast.core.intake import Image, Inbound, Receipt
-from holdfast.core.journal import DraftEntry, Entry, EntryKind
+from holdfast.core.journal import DraftEntry, Entry
 from holdfast.core.processes import Process
 from holdfast.core.questions import About, Question
 from holdfast.core.recovery import Swept
@@ -144,7 +145,7 @@ class Scene:
         return parked
 
     async def answer(self, turn: Turn, text: str = "yes", question: str = QUESTION) -> Turn:
-        return await self.store.turns.answer(turn.id, self.reply(text, question))
+        return await self.store.turns.answer(turn.id, *self.reply(text, question))
 
     async def finish(self, turn: Turn, **changes: Any) -> Turn:
         return (await self.store.settlement.finish(turn, self.ending(turn, **changes)))[0]
@@ -190,7 +191,7 @@ class Scene:
         return [entry.kind for entry in await self.entries(session_id)]
 
     def draft(self, kind: EntryKind, **data: object) -> DraftEntry:
-        return DraftEntry(kind=kind, at=self.now, data=data)
+        return DraftEntry.read(kind=kind, at=self.now, data=data)
 
     def text(self, text: str) -> DraftEntry:
         return self.draft(EntryKind.TEXT, text=text)
@@ -225,8 +226,8 @@ class Scene:
     def asked(self, question: str = QUESTION) -> DraftEntry:
         return self.draft(EntryKind.APPROVAL_ASKED, text="may I?", question_id=question)
 
-    def reply(self, text: str = "yes", question: str = QUESTION) -> DraftEntry:
-        return self.draft(EntryKind.APPROVAL_ANSWERED, text=text, question_id=question)
+    def reply(self, text: str = "yes", question: str = QUESTION) -> tuple[ApprovalAnswered, int]:
+        return ApprovalAnswered(question_id=question, text=text), self.now
 
     def call(self, turn: Turn, effect: Effect = Effect.PURE, **changes: Any) -> Call:
         """Plan a tool call."""

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.core import notes
 from holdfast.core.delivery import BANNER_EXPIRES_AFTER_MS, DeliveryEvent, DeliveryState
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
 from holdfast.core.turns import Cause, Mode
 from holdfast.errors import IllegalMove
 from tests.conformance.scenes import MINUTE, TARGET, Scene

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Busy
-from holdfast.core.journal import EntryKind
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Mode, TurnState
 from holdfast.errors import SessionBusy, Stale
@@ -166,7 +166,7 @@ async def test_a_message_that_steers_a_parked_turn_waits_for_it(scene: Scene) ->
     steering = await scene.accept("two", busy=Busy.STEER)
     assert await scene.claim() == []
     scene.now += MINUTE
-    await scene.store.turns.answer(host.id, scene.reply())
+    await scene.store.turns.answer(host.id, *scene.reply())
     again = await scene.claim_and_start(host.id)
     _, entries = await scene.store.turns.heed(again, scene.now)
     assert [entry.data["turn_id"] for entry in entries] == [steering.turn_id]

@@ -11,8 +11,9 @@ import asyncpg
 import pytest
 
 from holdfast.core import delivery, sessions
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Busy
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.journal import Entry
 from holdfast.core.schedule import slot_key
 from holdfast.core.segments import SegmentEvent, SegmentState
 from holdfast.core.turns import Cause, Mode, Policy, Resume, Turn, TurnState
@@ -186,7 +187,7 @@ async def test_a_finish_that_comes_while_the_turn_is_cancelled_is_too_late(scene
 def late_words(turn: Turn) -> list[Entry]:
     """Return words that the worker of a turn left on its disk."""
     place = {"session_id": turn.session_id, "turn_id": turn.id, "attempt": turn.attempt, "nth": turn.nth + 1}
-    return [Entry(**place, seq=0, kind=EntryKind.TEXT, at=START, data={"text": "late"})]
+    return [Entry.read(**place, seq=0, kind=EntryKind.TEXT, at=START, data={"text": "late"})]
 
 
 @on_postgres
@@ -543,8 +544,8 @@ async def test_of_two_answers_at_once_one_is_taken(scene: Scene) -> None:
     turn = await scene.parked()
     _, error = await race(
         scene,
-        lambda: turns._answer(turn.id, scene.reply("yes")),
-        lambda: scene.store.turns.answer(turn.id, scene.reply("no")),
+        lambda: turns._answer(turn.id, *scene.reply("yes")),
+        lambda: scene.store.turns.answer(turn.id, *scene.reply("no")),
     )
     assert isinstance(error, Rejected | Stale)
     answers = [entry for entry in await scene.entries(turn.session_id) if entry.kind is EntryKind.APPROVAL_ANSWERED]

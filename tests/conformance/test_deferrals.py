@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
 from holdfast.core.outages import RETRY_AFTER_MAX_MS
 from holdfast.core.quotas import Quota
 from holdfast.core.sessions import Activity

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.core import effects
 from holdfast.core.effects import Effect
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Busy
-from holdfast.core.journal import EntryKind
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Cause, Mode, TurnState

@@ -9,8 +9,9 @@ import pytest
 
 from holdfast.core import effects
 from holdfast.core.effects import Effect
+from holdfast.core.events import EntryKind, Text, ToolFinished, UnknownEvent, content
 from holdfast.core.intake import Busy
-from holdfast.core.journal import DraftEntry, Entry, EntryKind
+from holdfast.core.journal import DraftEntry, Entry
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.segments import messages
 from holdfast.core.transcript import Role, fold
@@ -30,7 +31,7 @@ async def test_what_is_appended_is_read_back_the_same(scene: Scene) -> None:
     ]
     appended, entries = await scene.store.journal.append(turn, drafts)
     assert [(entry.seq, entry.nth, entry.attempt) for entry in entries] == [(3, 2, 1), (4, 3, 1)]
-    assert [(entry.kind, entry.data) for entry in entries] == [(draft.kind, draft.data) for draft in drafts]
+    assert [entry.event for entry in entries] == [draft.event for draft in drafts]
     assert appended == replace(turn, nth=3)
     assert await scene.store.turns.get(turn.id) == appended
     assert await scene.store.journal.read(turn.session_id, after=2) == entries
@@ -290,7 +291,7 @@ async def cut(scene: Scene, *texts: str) -> tuple[Turn, list[Entry]]:
     turn = await scene.say(await scene.running(mode=Mode.DETACHED), "one")
     await scene.interrupt(turn)
     lost = [
-        Entry(
+        Entry.read(
             session_id=turn.session_id,
             seq=0,
             turn_id=turn.id,
@@ -323,7 +324,7 @@ async def test_words_that_the_next_attempt_did_not_know_are_not_said_twice(scene
     turn, lost = await cut(scene, "two", "three")
     assert await scene.store.journal.append_late(lost[:1]) == 1
     again = await scene.claim_and_start(turn.id)
-    result = replace(lost[1], kind=EntryKind.TOOL_FINISHED, data={"call_id": "c", "name": "tool", "outcome": "ok"})
+    result = replace(lost[1], event=ToolFinished(call_id="c", name="tool", outcome="ok"))
     assert await scene.store.journal.append_late(lost) == 0
     assert await scene.store.journal.append_late([result]) == 1
     await scene.finish(await scene.say(again, "three"))
@@ -333,7 +334,7 @@ async def test_words_that_the_next_attempt_did_not_know_are_not_said_twice(scene
 
 def left(turn: Turn, kind: EntryKind, nth: int, **data: object) -> Entry:
     """Return an entry that the worker of a turn left on its disk."""
-    return Entry(
+    return Entry.read(
         session_id=turn.session_id, seq=0, turn_id=turn.id, attempt=turn.attempt, nth=nth, kind=kind, at=START, data=data
     )
 
@@ -359,7 +360,7 @@ async def test_a_cancelled_turn_shows_nothing_more_and_what_it_spent_is_counted_
     result = left(turn, EntryKind.TOOL_FINISHED, 5, call_id="c", name="look", outcome="ok", result="found")
     assert await scene.store.journal.append_late([*words, result]) == 0
     assert await scene.snapshot() == before
-    spent = left(turn, EntryKind.USAGE, 6, **scene.usage(10).data)
+    spent = left(turn, EntryKind.USAGE, 6, **content(scene.usage(10).event))
     assert await scene.store.journal.append_late([*words, result, spent]) == 1
     assert await scene.store.journal.append_late([*words, result, spent]) == 0
     entries = await scene.entries(turn.session_id)
@@ -373,7 +374,7 @@ async def test_entries_of_an_attempt_that_still_runs_do_not_come_in_by_the_back_
     turn = await scene.running()
     forged = (await scene.store.journal.read_turn(turn.id))[-1]
     before = await scene.snapshot()
-    assert await scene.store.journal.append_late([replace(forged, nth=2, data={"text": "forged"})]) == 0
+    assert await scene.store.journal.append_late([replace(forged, nth=2, event=Text(text="forged"))]) == 0
     assert await scene.snapshot() == before
     await scene.finish(await scene.say(turn, "genuine"))
     assert await scene.store.journal.append_late([replace(forged, nth=9)]) == 0
@@ -436,11 +437,13 @@ async def test_memory_owners_are_kept_as_given(scene: Scene) -> None:
 async def test_an_entry_of_an_unknown_kind_is_a_note_among_readable_neighbours(scene: Scene) -> None:
     """What a later version wrote does not make a session unreadable."""
     turn = await scene.running()
-    turn, (entry,) = await scene.store.journal.append(turn, [DraftEntry(kind=EntryKind.TEXT, at=1, data={"text": "old"})])
+    turn, (entry,) = await scene.store.journal.append(turn, [DraftEntry(at=1, event=Text(text="old"))])
     rename = "UPDATE entries SET kind = 'hologram' WHERE session_id = :id AND seq = :seq"
     await scene.sql(rename, id=turn.session_id, seq=entry.seq)
     read = await scene.store.journal.read(turn.session_id)
-    assert [each.kind for each in read] == [EntryKind.TURN_ACCEPTED, EntryKind.TURN_STARTED, EntryKind.NOTE]
+    assert [each.kind for each in read] == [EntryKind.TURN_ACCEPTED, EntryKind.TURN_STARTED, "hologram"]
+    assert (read[-1].event, read[-1].data) == (UnknownEvent(kind="hologram", data={"text": "old"}), {"text": "old"})
+    assert [(item.role, item.text) for item in fold(read)][-1] == (Role.NOTE, "old")
 
 
 async def test_a_context_begins_at_the_start_until_it_is_compacted(scene: Scene) -> None:

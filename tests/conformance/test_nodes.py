@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core import delivery, effects, segments, sessions
 from holdfast.core.effects import Effect
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
 from holdfast.core.timekeeping import BootClock
 from holdfast.core.turns import Cause, Mode, Policy, Resume, TurnState
 from holdfast.errors import NodeLost, Stale

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.core import effects, questions
 from holdfast.core.effects import Effect
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Busy
-from holdfast.core.journal import EntryKind
 from holdfast.core.questions import About, AskedQuestion, Question
 from holdfast.core.turns import Cause, Turn, TurnState
 from holdfast.errors import IllegalMove, Rejected, Stale
@@ -283,10 +283,10 @@ async def test_an_answer_that_comes_while_the_turn_is_cancelled_grants_nothing(s
 async def test_a_cancel_that_comes_while_the_turn_is_answered_leaves_the_answer(scene: Scene) -> None:
     """Q1"""
     turn = await scene.parked()
-    draft = scene.reply("yes")
+    given, at = scene.reply("yes")
     await race(
         scene,
-        lambda: turns._answer(turn.id, draft),
+        lambda: turns._answer(turn.id, given, at),
         lambda: scene.store.settlement.cancel(turn.id, Cause.USER, scene.now),
     )
     assert await scene.state(turn) is TurnState.CANCELLED

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.events import EntryKind
+from holdfast.core.journal import Entry
 from holdfast.core.recovery import PendingRecovery, Sight
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import fold
@@ -54,8 +55,8 @@ async def late(scene: Scene, turn: Turn, *texts: str) -> int:
     return await scene.store.journal.append_late(
         [
             Entry(
-                session_id=turn.session_id, seq=0, turn_id=turn.id, attempt=turn.attempt, nth=nth, kind=draft.kind,
-                at=draft.at, data=draft.data,
+                session_id=turn.session_id, seq=0, turn_id=turn.id, attempt=turn.attempt, nth=nth,
+                at=draft.at, event=draft.event,
             )
             for nth, draft in enumerate(drafts, turn.nth + 1)
         ]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.intake import Prior, Receipt, Speaker, prior_in, request_in
+from holdfast.core.intake import Prior, Receipt, Speaker
 from holdfast.core.turns import TurnState
 from holdfast.errors import KeyReused
 from holdfast.ids import new_session_id, new_turn_id
@@ -28,7 +28,7 @@ async def test_what_came_with_a_message_is_in_its_entry(scene: Scene) -> None:
     (accepted,) = await scene.entries(receipt.session_id)
     assert set(accepted.data) == {"text", "prior", "request"}
     assert accepted.data["prior"] == [{"speaker": each.speaker, "text": each.text} for each in PRIOR]
-    assert (prior_in(accepted.data), request_in(accepted.data)) == (PRIOR, REQUEST)
+    assert (accepted.event.said_before, accepted.event.request) == (PRIOR, REQUEST)
 
 
 async def test_a_message_alone_has_nothing_but_its_text(scene: Scene) -> None:

@@ -20,7 +20,7 @@ import apsw
 import asyncpg
 import pytest
 
-from holdfast.core import delivery, effects, facts, journal, keys, processes, questions, segments, sessions, turns
+from holdfast.core import delivery, effects, events, facts, journal, keys, processes, questions, segments, sessions, turns
 from holdfast.errors import Owned, Stale, StoreRefused
 from holdfast.ids import MemoryId, SessionId, TurnId, new_node_id
 from holdfast.store import access as access_sql
@@ -507,8 +507,8 @@ async def test_a_turn_that_waits_through_an_update_can_still_be_answered(store_u
         assert (asked.question, asked.asked_at) == (questions.Question(id="q2", text="may I?"), 3)
         assert (await store.turns.get(TurnId("w"))).parent_turn_id is None
         assert await audit(store.database) == []
-        reply = journal.DraftEntry(kind=journal.EntryKind.APPROVAL_ANSWERED, at=4, data={"question_id": "q2", "text": "yes"})
-        assert (await store.turns.answer(TurnId("w"), reply)).state is turns.TurnState.QUEUED
+        reply = events.ApprovalAnswered(question_id="q2", text="yes")
+        assert (await store.turns.answer(TurnId("w"), reply, 4)).state is turns.TurnState.QUEUED
         assert await audit(store.database) == []
     finally:
         await store.close()

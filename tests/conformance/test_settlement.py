@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.core import delivery, effects, notes, segments, sessions
 from holdfast.core.effects import Effect
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
 from holdfast.core.turns import Cause, Mode, OnCrash, Policy, Resume, Turn, TurnEvent, TurnState
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import SessionId, TurnId
@@ -515,7 +515,7 @@ async def test_leaving_a_session_cancels_what_waits_for_a_person(scene: Scene) -
     await scene.store.settlement.suspend_session(turn.session_id, scene.now)
     assert await scene.state(turn) is TurnState.CANCELLED
     with pytest.raises(IllegalMove):
-        await scene.store.turns.answer(turn.id, scene.reply())
+        await scene.store.turns.answer(turn.id, *scene.reply())
 
 
 async def test_the_first_end_reason_wins(scene: Scene) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.events import EntryKind
+from holdfast.core.journal import Entry
 from holdfast.core.turns import Resume, Turn
 from holdfast.core.usage import Spent, Usage
 from holdfast.desk.reading import StoreReading
@@ -98,7 +99,7 @@ async def test_each_attempt_pays_for_itself(scene: Scene) -> None:
 
 def late(turn: Turn, nth: int) -> Entry:
     data = {"model": "small", "input_tokens": 10, "output_tokens": 5, "cached_tokens": 1, "cost_micros": 7}
-    return Entry(
+    return Entry.read(
         session_id=turn.session_id,
         seq=0,
         turn_id=turn.id,

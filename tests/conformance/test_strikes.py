@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core import notes, sessions
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
 from holdfast.core.turns import Cause, Mode, Policy, Resume, Turn, TurnState
 from holdfast.ids import TurnId
 from tests.conformance.scenes import Scene

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from holdfast.core.effects import Effect
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import EntryKind
 from holdfast.core.turns import Cause, Mode, Policy, TurnState
 from holdfast.errors import NotFound
 from holdfast.ids import new_session_id, new_turn_id

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import QUEUE_MAX, Cursor
-from holdfast.core.journal import EntryKind
 from holdfast.core.sessions import Source
 from holdfast.core.turns import Cause, Mode, Resume, TurnEvent, TurnState
 from holdfast.errors import IllegalMove, KeyReused, NotFound, QueueFull, Stale
@@ -318,7 +318,7 @@ async def test_a_repeated_park_after_a_lost_answer_is_the_same_park(scene: Scene
     before = await scene.snapshot()
     assert await scene.store.turns.park(running, [scene.text("well"), scene.asked()], scene.question()) == parked
     assert await scene.snapshot() == before
-    await scene.store.turns.answer(running.id, scene.reply())
+    await scene.store.turns.answer(running.id, *scene.reply())
     with pytest.raises(Stale):
         await scene.store.turns.park(running, [scene.text("well"), scene.asked()], scene.question())
 
@@ -328,7 +328,7 @@ async def test_a_waiting_turn_keeps_its_place_before_later_ones(scene: Scene) ->
     turn = await scene.parked("one")
     later = await scene.accept("two")
     assert await scene.claim() == []
-    await scene.store.turns.answer(turn.id, scene.reply())
+    await scene.store.turns.answer(turn.id, *scene.reply())
     again = await scene.claim_and_start(turn.id)
     await scene.finish(again)
     await scene.claim_and_start(later.turn_id)
@@ -340,14 +340,14 @@ async def test_a_parked_turn_costs_nothing_across_a_restart(scene: Scene) -> Non
     await scene.reopen()
     scene.node = await scene.joined()
     assert (await scene.sweep()).total == 0
-    answered = await scene.store.turns.answer(turn.id, scene.reply())
+    answered = await scene.store.turns.answer(turn.id, *scene.reply())
     assert answered.state is TurnState.QUEUED
     assert await scene.store.turns.get(turn.id) == answered
 
 
 async def test_an_answer_is_journalled_and_queues_the_turn(scene: Scene) -> None:
     turn = await scene.parked()
-    answered = await scene.store.turns.answer(turn.id, scene.reply("go ahead"))
+    answered = await scene.store.turns.answer(turn.id, *scene.reply("go ahead"))
     assert (answered.state, answered.fence > turn.fence) == (TurnState.QUEUED, True)
     last = (await scene.entries(turn.session_id))[-1]
     assert (last.kind, last.data, last.nth) == (
@@ -368,15 +368,15 @@ async def test_only_a_waiting_turn_takes_an_answer(scene: Scene) -> None:
     before = await scene.snapshot()
     for turn in (queued, running, completed, cancelled):
         with pytest.raises(IllegalMove):
-            await scene.store.turns.answer(turn.id, scene.reply())
+            await scene.store.turns.answer(turn.id, *scene.reply())
     assert await scene.snapshot() == before
 
 
 async def test_a_second_answer_is_refused(scene: Scene) -> None:
     turn = await scene.parked()
-    await scene.store.turns.answer(turn.id, scene.reply())
+    await scene.store.turns.answer(turn.id, *scene.reply())
     with pytest.raises(IllegalMove):
-        await scene.store.turns.answer(turn.id, scene.reply("no"))
+        await scene.store.turns.answer(turn.id, *scene.reply("no"))
 
 
 async def test_a_park_with_an_old_fence_or_place_is_refused(scene: Scene) -> None:
@@ -395,7 +395,7 @@ async def test_an_unknown_turn_is_not_found(scene: Scene) -> None:
     with pytest.raises(NotFound):
         await scene.store.turns.get(TurnId("nothing"))
     with pytest.raises(NotFound):
-        await scene.store.turns.answer(TurnId("nothing"), scene.reply())
+        await scene.store.turns.answer(TurnId("nothing"), *scene.reply())
     assert await scene.store.turns.list(SessionId("nothing")) == []
     assert await scene.store.turns.delivered_at(TurnId("nothing")) is None
 

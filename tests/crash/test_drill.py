@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.core import notes
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Inbound
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.journal import Entry
 from holdfast.core.segments import SegmentEvent
 from holdfast.core.turns import Cause, Policy, Turn, TurnState
 from holdfast.drill.commits import Commit, judge_commits
@@ -68,7 +69,7 @@ def crashes(session_id: SessionId, turn_id: TurnId, lives: Sequence[int], *, giv
             (EntryKind.TURN_INTERRUPTED, 1_000 * life + 1_100, data),
         ):
             place = {"session_id": session_id, "turn_id": turn_id, "seq": len(found) + 1, "attempt": attempt, "nth": None}
-            found.append(Entry(**place, kind=kind, at=at, data=said))  # type: ignore[arg-type] - The fields in two parts.
+            found.append(Entry.read(**place, kind=kind, at=at, data=said))  # type: ignore[arg-type] - The fields in two parts.
     return found
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from holdfast.agent.scripted import Line, Pause, Say, ScriptedAgent, UseTool
 from holdfast.core.effects import Effect
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.journal import EntryKind
 from holdfast.core.turns import Cause, Mode, TurnState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.tuning import Tuning

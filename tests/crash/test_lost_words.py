@@ -16,7 +16,7 @@ from typing import Literal
 import pytest
 
 from holdfast.agent.scripted import ScriptedAgent
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
 from holdfast.core.transcript import Item, Role, fold
 from holdfast.core.turns import TurnState
 from holdfast.engine.engine import Engine, Parts

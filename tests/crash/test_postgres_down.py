@@ -21,8 +21,8 @@ import pytest
 from holdfast.agent.scripted import Pause, Say, ScriptedAgent, Think, UseTool
 from holdfast.core.delivery import REPEAT_LABEL, DeliveryState
 from holdfast.core.effects import Effect
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.journal import EntryKind
 from holdfast.core.segments import SegmentState
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Mode, TurnState

@@ -16,7 +16,7 @@ import pytest
 from holdfast.agent.scripted import Pause, Say, ScriptedAgent, Think, UseTool
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.journal import CLOSING, Entry
+from holdfast.core.journal import Entry, ends_attempt
 from holdfast.core.turns import IN_FLIGHT, SETTLED, Mode
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.tuning import Tuning
@@ -123,7 +123,7 @@ async def missing(store: Store, receipts: tuple[Receipt, ...], shown: tuple[Entr
     return lost + [
         f"shown {entry.turn_id} {entry.seq} {entry.kind}"
         for entry in shown
-        if entries.get((entry.session_id, entry.seq)) != (entry.turn_id, entry.kind.value, encode(entry.data))
+        if entries.get((entry.session_id, entry.seq)) != (entry.turn_id, entry.kind, encode(entry.data))
     ]
 
 
@@ -190,7 +190,7 @@ async def converse(engine: Engine, cuts: Cuts, client: int, messages: int) -> No
         cuts.receipts.append(receipt)
         async for entry in engine.feed.follow(receipt.session_id):
             cuts.shown.append(entry)
-            if entry.turn_id == receipt.turn_id and entry.kind in CLOSING.values():
+            if entry.turn_id == receipt.turn_id and ends_attempt(entry.event):
                 break
 
 

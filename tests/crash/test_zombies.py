@@ -20,8 +20,9 @@ from holdfast.core import delivery, effects, segments
 from holdfast.core.delivery import REPEAT_LABEL, Delivery, DeliveryState
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.journal import DraftEntry, EntryKind
+from holdfast.core.journal import DraftEntry
 from holdfast.core.questions import Question
 from holdfast.core.segments import Segment, SegmentState
 from holdfast.core.transcript import Role, fold
@@ -312,7 +313,7 @@ async def refuse_settling(store: Store, sent: Delivery, committing: Segment) -> 
 
 async def refuse_all(store: Store, claimed: Turn, running: Turn) -> None:
     before = await dump(store.database)
-    draft = DraftEntry(kind=EntryKind.TEXT, at=NOW, data={"text": "late"})
+    draft = DraftEntry.read(kind=EntryKind.TEXT, at=NOW, data={"text": "late"})
     call = Call(id=CallId("late"), turn_id=running.id, session_id=running.session_id, name="late", effect=Effect.EFFECTFUL)
     writes: list[Callable[[], Awaitable[object]]] = [
         lambda: store.turns.start(claimed, NOW),

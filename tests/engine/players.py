@@ -10,8 +10,9 @@ from typing import Any, Literal, TypeVar
 
 from holdfast.clock import Clock
 from holdfast.core.effects import Call, Effect
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import DraftEntry, Entry, EntryKind
+from holdfast.core.journal import DraftEntry, Entry
 from holdfast.core.turns import Turn, TurnState
 from holdfast.engine.engine import Engine
 from holdfast.errors import DiskFull, Unavailable

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.agent.scripted import Say, ScriptedAgent
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
 from holdfast.core.turns import TurnState
 from holdfast.errors import KeyReused, QueueFull, StoreDown
 from holdfast.store.opening import open_readonly

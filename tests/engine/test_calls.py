@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from holdfast.core import effects
 from holdfast.core.effects import Effect
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
 from holdfast.core.questions import About, Question
 from holdfast.core.turns import TurnState
 from holdfast.engine.calls import SIDE_BY_SIDE_MAX

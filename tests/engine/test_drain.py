@@ -11,8 +11,9 @@ import pytest
 from holdfast.agent.scripted import Pause, Say, ScriptedAgent
 from holdfast.config import Config, GatewayConfig
 from holdfast.core import delivery
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.journal import Entry
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Cause, Mode, Turn, TurnState
 from holdfast.engine.engine import Engine

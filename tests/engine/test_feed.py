@@ -9,8 +9,9 @@ from contextlib import aclosing
 import pytest
 
 from holdfast.agent.scripted import Line, Pause, Say, ScriptedAgent, Think
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import CLOSING, Entry, EntryKind
+from holdfast.core.journal import Entry, ends_attempt
 from holdfast.core.turns import TurnState
 from holdfast.engine.engine import Engine
 from holdfast.engine.feed import BACKLOG_MAX, POLL_S, Feed
@@ -28,7 +29,7 @@ async def follow(engine: Engine, receipt: Receipt, after: int = 0) -> list[Entry
     async with asyncio.timeout(DEADLINE_S), aclosing(entries(engine, receipt, after)) as stream:
         async for entry in stream:
             seen.append(entry)
-            if entry.turn_id == receipt.turn_id and entry.kind in CLOSING.values():
+            if entry.turn_id == receipt.turn_id and ends_attempt(entry.event):
                 break
     return seen
 
@@ -145,7 +146,7 @@ async def test_who_comes_after_the_news_does_not_share_a_look_that_began_before(
     """J8: it would miss the entry, until it looks by itself much later."""
     journal, session_id = Gated(), SessionId("ses_1")
     feed = Feed(journal)  # type: ignore[arg-type]
-    entry = Entry(
+    entry = Entry.read(
         session_id=session_id, seq=1, turn_id=TurnId("trn_1"), attempt=1, nth=None, kind=EntryKind.NOTE, at=0, data={}
     )
     async with (
@@ -175,7 +176,7 @@ async def test_those_at_the_same_place_look_once() -> None:
     assert journal.asked == 1
     # One that leaves takes nothing from the others.
     readers[0].cancel()
-    entry = Entry(
+    entry = Entry.read(
         session_id=session_id, seq=1, turn_id=TurnId("trn_1"), attempt=1, nth=None, kind=EntryKind.NOTE, at=0, data={}
     )
     journal.open.set()

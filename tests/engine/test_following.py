@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
 from holdfast.core.turns import TurnState
 from holdfast.errors import StoreDown
 from holdfast.ids import SessionId

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import EntryKind
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Turn
 from holdfast.engine.histories import Histories

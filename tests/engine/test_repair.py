@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast.config import Config, GatewayConfig
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import EntryKind
 from holdfast.core.recovery import GIVE_UP_AGE_MS, PendingRecovery
 from holdfast.core.transcript import Item, Role, fold
 from holdfast.core.turns import Cause, Policy, TurnState

@@ -17,8 +17,8 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.config import Config, GatewayConfig
 from holdfast.core.effects import Effect
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import EntryKind
 from holdfast.core.recovery import GIVE_UP_AGE_MS, PendingRecovery
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.transcript import Item, Role, fold

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.agent.scripted import Ask, Pause, Say, ScriptedAgent, UseTool
 from holdfast.core.effects import Effect
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
 from holdfast.core.questions import Question
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.transcript import Role, fold

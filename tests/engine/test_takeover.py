@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.config import Config, GatewayConfig
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
 from holdfast.core.turns import Cause, Mode, TurnState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.errors import NodeLost

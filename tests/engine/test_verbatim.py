@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.agent.scripted import ScriptedAgent
-from holdfast.core.intake import Prior, Speaker, prior_in, request_in
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
+from holdfast.core.intake import Prior, Speaker
 from holdfast.core.sessions import SessionState
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Cause, Mode, Policy, TurnState
@@ -69,4 +69,4 @@ async def test_what_is_asked_again_is_asked_with_all_that_came_with_it(open_it: 
         assert again.turn_id != turn.id
         assert (await settled(store, again)).verbatim
         accepted, *_ = await store.journal.read_turn(again.turn_id)
-        assert (prior_in(accepted.data), request_in(accepted.data)) == (prior, request)
+        assert (accepted.event.said_before, accepted.event.request) == (prior, request)

@@ -12,8 +12,9 @@ from holdfast.agent.scripted import Ask, Fail, FunctionTool, Line, Say, Scripted
 from holdfast.config import Config, GatewayConfig
 from holdfast.core import effects
 from holdfast.core.effects import Effect
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.journal import Entry
 from holdfast.core.sessions import SessionState
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Mode, TurnState

@@ -14,8 +14,9 @@ from holdfast.core import delivery, effects, notes, questions, segments, session
 from holdfast.core.delivery import BACKOFF_MAX_MS, EXPIRES_AFTER_MS, SKEW_MAX_MS, Delivery
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
+from holdfast.core.events import ApprovalAnswered, EntryKind, TurnStarted
 from holdfast.core.intake import Busy, Inbound, Receipt
-from holdfast.core.journal import CLOSING, DraftEntry, Entry, EntryKind
+from holdfast.core.journal import CLOSING, DraftEntry, Entry
 from holdfast.core.questions import About, Decision, Question
 from holdfast.core.recovery import Interrupted, Swept
 from holdfast.core.segments import Segment
@@ -107,7 +108,7 @@ class Model:
         )
         self.turns[turn_id] = turn
         self.sessions[session.id] = replace(session, turns=turn.ordinal)
-        self._write(turn, None, [DraftEntry(kind=EntryKind.TURN_ACCEPTED, at=now, data={"text": message.text})])
+        self._write(turn, None, [DraftEntry.read(kind=EntryKind.TURN_ACCEPTED, at=now, data={"text": message.text})])
         receipt = Receipt(
             turn_id=turn_id, session_id=session.id, state=TurnState.QUEUED, accepted_at=now, superseded=superseded
         )
@@ -202,7 +203,7 @@ class Model:
             nth=0,
             started_at=now if held.started_at is None else held.started_at,
         )
-        return self._wrote(running, [DraftEntry(kind=EntryKind.TURN_STARTED, at=now, data={"attempt": running.attempt})])
+        return self._wrote(running, [DraftEntry(at=now, event=TurnStarted(attempt=running.attempt))])
 
     def heed(self, turn: Turn, now: int) -> tuple[Turn, list[Entry]]:
         host = self._same_fence(turn)
@@ -218,9 +219,9 @@ class Model:
             text = next(e.data["text"] for e in self.entries[each.session_id] if e.turn_id == each.id)
             joined = replace(each.on(TurnEvent.JOIN), joined_to=turn.id, answered_at=now, fence=each.fence + 1)
             self._write(
-                self._save(joined), None, [DraftEntry(kind=EntryKind.TURN_COMPLETED, at=now, data={"joined": turn.id})]
+                self._save(joined), None, [DraftEntry.read(kind=EntryKind.TURN_COMPLETED, at=now, data={"joined": turn.id})]
             )
-            drafts.append(DraftEntry(kind=EntryKind.MESSAGE_JOINED, at=now, data={"text": text, "turn_id": each.id}))
+            drafts.append(DraftEntry.read(kind=EntryKind.MESSAGE_JOINED, at=now, data={"text": text, "turn_id": each.id}))
         return self._wrote(host, drafts) if drafts else (turn, [])
 
     def park(
@@ -239,19 +240,19 @@ class Model:
         self.questions[turn.id, question.id] = (question, None)
         return self._wrote(replace(held, state=TurnState.WAITING, node_id=None), drafts)
 
-    def answer(self, turn_id: TurnId, draft: DraftEntry) -> Turn:
+    def answer(self, turn_id: TurnId, given: ApprovalAnswered, at: int) -> Turn:
         turn = self._turn(turn_id)
         after = replace(turn.on(TurnEvent.ANSWER), fence=turn.fence + 1)
-        question, text = self._open_question(turn_id), str(draft.data["text"])
-        late = question.expires_at is not None and question.expires_at <= draft.at and text != questions.EXPIRED
-        if draft.data["question_id"] != question.id or late:
+        question, text = self._open_question(turn_id), given.text
+        late = question.expires_at is not None and question.expires_at <= at and text != questions.EXPIRED
+        if given.question_id != question.id or late:
             raise IllegalMove(turn_id, turn.state, TurnEvent.ANSWER)
         self.questions[turn_id, question.id] = (question, text)
         decision = questions.decide(text)
         if question.about is About.APPROVAL and decision in (Decision.SESSION, Decision.ALWAYS):
             session = self.sessions[turn.session_id]
             self.grants.add((session.owner, question.fingerprint, session.id if decision is Decision.SESSION else None))
-        self._write(turn, None, [draft])
+        self._write(turn, None, [DraftEntry(at=at, event=given)])
         return self._save(after)
 
     def _open_question(self, turn_id: TurnId) -> Question:
@@ -386,7 +387,7 @@ class Model:
         error = notes.GIVEN_UP if fate is Aftermath.GIVE_UP else turn.error
         self._save(replace(turn, state=state, cause=cause.value, error=error, fence=turn.fence + 1, node_id=None))
         facts = {"error": error, "cause": cause.value} if fate is Aftermath.GIVE_UP else {"cause": cause.value}
-        marker = DraftEntry(kind=EntryKind.TURN_INTERRUPTED, at=now, data={**facts, "continues": goes_on})
+        marker = DraftEntry.read(kind=EntryKind.TURN_INTERRUPTED, at=now, data={**facts, "continues": goes_on})
         self._decide_calls(turn, now)
         self._write(turn, None, [marker])
         if fate is Aftermath.GIVE_UP and turn.reply_to and turn.delivers_later:
@@ -475,7 +476,7 @@ class Model:
                 self.calls[key] = decided = call.on(effects.after_cut(call.effect))
                 if decided.state is effects.CallState.UNKNOWN:
                     card = {"call_id": call.id, "name": call.name, "outcome": decided.state.value}
-                    self._write(turn, None, [DraftEntry(kind=EntryKind.TOOL_FINISHED, at=now, data=card)])
+                    self._write(turn, None, [DraftEntry.read(kind=EntryKind.TOOL_FINISHED, at=now, data=card)])
 
     # Deliveries
 
@@ -718,9 +719,8 @@ class Model:
                 turn_id=turn.id,
                 attempt=turn.attempt,
                 nth=None if first_nth is None else first_nth + index,
-                kind=draft.kind,
                 at=draft.at,
-                data=draft.data,
+                event=draft.event,
             )
             for index, draft in enumerate(drafts)
         ]
@@ -734,11 +734,11 @@ class Model:
 
 def _closing(state: TurnState, at: int, text: str = "", error: str | None = None, cause: str | None = None) -> DraftEntry:
     facts = {"text": text, "error": error, "cause": cause}
-    return DraftEntry(kind=CLOSING[state], at=at, data={name: value for name, value in facts.items() if value})
+    return DraftEntry.read(kind=CLOSING[state].kind, at=at, data={name: value for name, value in facts.items() if value})
 
 
 def _same(stored: Sequence[Entry], drafts: Sequence[DraftEntry]) -> bool:
-    return [(e.kind, e.at, e.data) for e in stored] == [(d.kind, d.at, d.data) for d in drafts]
+    return [(e.event, e.at) for e in stored] == [(d.event, d.at) for d in drafts]
 
 
 def _sendable(each: Delivery) -> bool:

@@ -22,8 +22,9 @@ from holdfast.core import delivery, effects, questions, segments
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
+from holdfast.core.events import ApprovalAnswered, EntryKind
 from holdfast.core.intake import Busy, Cursor, Inbound, Receipt
-from holdfast.core.journal import LATE, DraftEntry, Entry, EntryKind
+from holdfast.core.journal import LATE, DraftEntry, Entry
 from holdfast.core.leases import Sighting, lapsed, watch
 from holdfast.core.recovery import Interrupted, Swept
 from holdfast.core.segments import Segment
@@ -211,7 +212,7 @@ class Spine(RuleBasedStateMachine):
         return f"{prefix}_{self.wall:015}_{next(self.numbers):05}"
 
     def draft(self, kind: EntryKind, **data: object) -> DraftEntry:
-        return DraftEntry(kind=kind, at=self.wall, data=data)
+        return DraftEntry.read(kind=kind, at=self.wall, data=data)
 
     def running(self) -> list[Turn]:
         return [turn for turn in self.model.turns.values() if turn.state is TurnState.RUNNING]
@@ -424,8 +425,10 @@ class Spine(RuleBasedStateMachine):
         turn_id = _pick(turns, pick)
         waiting = [id_ for (turn, id_), (_, answer) in self.model.questions.items() if turn == turn_id and answer is None]
         question_id = f"question_{pick}" if any_turn or not waiting else waiting[0]
-        draft = self.draft(EntryKind.APPROVAL_ANSWERED, text=text, question_id=question_id)
-        self.ask("answer", lambda: self.model.answer(turn_id, draft), lambda: self.store.turns.answer(turn_id, draft))
+        given, at = ApprovalAnswered(question_id=question_id, text=text), self.wall
+        self.ask(
+            "answer", lambda: self.model.answer(turn_id, given, at), lambda: self.store.turns.answer(turn_id, given, at)
+        )
 
     @precondition(lambda self: self.turns)
     @rule(
@@ -690,13 +693,13 @@ class Spine(RuleBasedStateMachine):
         attempt = (marker.turn_id, marker.attempt)
         last = max(e.nth or 0 for e in self.model.entries[marker.session_id] if (e.turn_id, e.attempt) == attempt)
         late = [
-            Entry(
+            Entry.read(
                 session_id=marker.session_id,
                 seq=0,
                 turn_id=marker.turn_id,
                 attempt=marker.attempt,
                 nth=nth,
-                kind=sorted(LATE)[nth % len(LATE)],
+                kind=sorted(each.kind for each in LATE)[nth % len(LATE)],
                 at=self.wall,
                 data={"text": "late"},
             )
@@ -889,7 +892,7 @@ def _plain(answer: Any) -> Any:
         case Swept():
             return (_plain(answer.turns), answer.released, answer.deliveries, answer.segments)
         case Entry():
-            return replace(answer, data=rows.storable(answer.data))
+            return replace(answer, event=rows.storable(answer.event))
         case Delivery():
             return (answer.id, *_facts(answer, None))
         case Segment():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.events import EntryKind
+from holdfast.core.journal import Entry
 from holdfast.ids import SessionId, TurnId
 
 TURN = TurnId("trn_1")
@@ -16,7 +17,7 @@ def journal(*lines: tuple[EntryKind, dict[str, Any]]) -> list[Entry]:
     """Return entries one after the other, each a second later than the one before."""
     seq = itertools.count(1)
     return [
-        Entry(
+        Entry.read(
             session_id=SessionId("ses_1"),
             seq=(number := next(seq)),
             turn_id=TURN,

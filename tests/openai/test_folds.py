@@ -11,8 +11,10 @@ import pytest
 from holdfast.channels.openai import chat
 from holdfast.channels.openai.chat import DONE, Chunks
 from holdfast.channels.openai.events import ALL, Events, input_items
-from holdfast.channels.openai.progress import Progress
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.events import EntryKind, Picture, TurnAccepted
+from holdfast.core.intake import Prior, Speaker
+from holdfast.core.journal import Entry
+from holdfast.core.progress import Progress
 from holdfast.core.turns import TurnState
 from tests.openai.journal import (
     ANSWERED,
@@ -70,7 +72,7 @@ def test_what_a_tool_of_a_lost_attempt_came_to_breaks_no_sentence() -> None:
 
 def test_a_question_is_open_until_it_is_answered() -> None:
     waiting = folded(journal(accepted(), STARTED, asked("may I?")))
-    assert (waiting.state, (waiting.question or {}).get("text")) == (TurnState.WAITING, "may I?")
+    assert (waiting.state, waiting.question and waiting.question.text) == (TurnState.WAITING, "may I?")
     going_on = folded(journal(accepted(), STARTED, asked(), ANSWERED, STARTED))
     assert (going_on.state, going_on.question) == (TurnState.RUNNING, None)
 
@@ -320,8 +322,9 @@ def test_only_kept_responses_can_be_read_as_such() -> None:
 
 
 def test_the_items_that_a_response_was_asked_with() -> None:
-    prior = [{"speaker": "system", "text": "be brief"}, {"speaker": "assistant", "text": "hello"}]
-    found: list[Any] = input_items({"text": "and?", "prior": prior, "images": [{}], "request": REQUEST})
+    prior = (Prior(speaker=Speaker.SYSTEM, text="be brief"), Prior(speaker=Speaker.ASSISTANT, text="hello"))
+    picture = Picture(media_type="image/png", bytes=3)
+    found: list[Any] = input_items(TurnAccepted(text="and?", prior=prior, images=(picture,), request=REQUEST))
     assert [(each["role"], each["content"][0]["text"]) for each in found] == [("assistant", "hello"), ("user", "and?")]
     assert [part["type"] for part in found[1]["content"]] == ["input_text", "input_image"]
-    assert len(input_items({"text": "and?", "prior": prior, "request": {}})) == 3
+    assert len(input_items(TurnAccepted(text="and?", prior=prior))) == 3

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.events import EntryKind
+from holdfast.core.journal import Entry
 from holdfast.core.turns import Mode, Turn, TurnState
 from holdfast.desk.port import Host
 from holdfast.desk.views import TurnView
@@ -218,7 +219,7 @@ async def test_a_run_that_is_shown_as_completed_is_shown_whole() -> None:
     """It may be completed in the middle of being looked at."""
     kinds = [EntryKind.TURN_ACCEPTED, EntryKind.TURN_STARTED, EntryKind.TEXT, EntryKind.TEXT, EntryKind.TURN_COMPLETED]
     entries = [
-        Entry(
+        Entry.read(
             session_id=SessionId("ses"), seq=seq, turn_id=TurnId("trn"), attempt=1, nth=seq, kind=kind, at=seq,
             data={"text": f"{seq}", "request": {"endpoint": "runs"}},
         )

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.journal import PENDING, Entry, EntryKind, join
+from holdfast.core.events import PENDING, EntryKind, TurnInterrupted
+from holdfast.core.journal import Entry, EntryRecord, join
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Cause
 from tests import scratch
@@ -42,9 +43,9 @@ def journals() -> list[list[Entry]]:
 
 
 def _cut_off_by(found: Entry, cause: Cause, recovery: str) -> Entry:
-    if found.kind is not EntryKind.TURN_INTERRUPTED:
+    if not isinstance(found.event, TurnInterrupted):
         return found
-    return replace(found, data={**found.data, "cause": cause, "recovery": recovery, "continues": recovery == PENDING})
+    return replace(found, event=TurnInterrupted(cause=cause, continues=recovery == PENDING, recovery=recovery))
 
 
 def everything() -> list[Entry]:
@@ -96,12 +97,12 @@ async def streamed() -> list[list[Entry]]:
     """Return journals as a gateway streams them, each with a turn that was cancelled while its model streamed."""
     with scratch.home() as home:
         async with cancelled_in_mid_stream(home, 1) as (_, _, conversations):
-            return [msgspec.convert(each.events, list[Entry]) for each in conversations]
+            return [[each.entry for each in msgspec.convert(each.events, list[EntryRecord])] for each in conversations]
 
 
 def _case(entries: Sequence[Entry], *, live: bool = False) -> dict[str, object]:
     timed = [replace(each, at=1_000 * each.seq) for each in entries]
-    return {"entries": timed, "joined": join(timed), "items": fold(timed), "live": live}
+    return {"entries": [EntryRecord.of(each) for each in timed], "joined": join(timed), "items": fold(timed), "live": live}
 
 
 @pytest.mark.timeout(120)

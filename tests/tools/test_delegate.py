@@ -16,8 +16,8 @@ from holdfast.agent.tools.delegate import NAME, NOTE, delegate_tool, may_delegat
 from holdfast.clock import SystemClock
 from holdfast.config import Config, DelegateConfig, GatewayConfig, SessionsConfig
 from holdfast.core.delegation import CHANNEL, LATER, depth
+from holdfast.core.events import EntryKind
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import EntryKind
 from holdfast.core.questions import About, Question
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session, Source

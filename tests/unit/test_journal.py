@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given
 
-from holdfast.core.journal import Entry, EntryKind, join, takes_late
+from holdfast.core.events import (
+    UNREADABLE,
+    EntryKind,
+    Event,
+    Picture,
+    Text,
+    ToolFinished,
+    TurnAccepted,
+    TurnCompleted,
+    TurnInterrupted,
+    UnknownEvent,
+    content,
+    decoded,
+)
+from holdfast.core.journal import Entry, EntryRecord, join, takes_late
 from holdfast.core.transcript import fold
 from holdfast.core.turns import TurnState
 from tests.unit.test_transcript import delayed
@@ -17,7 +33,7 @@ from tests.unit.test_transcript import delayed
 def entry(
     seq: int, kind: EntryKind = EntryKind.TEXT, turn: str = "t1", attempt: int = 1, nth: int | None = None, **data: object
 ):
-    return Entry(session_id="s", seq=seq, turn_id=turn, attempt=attempt, nth=nth, kind=kind, at=seq, data=data)
+    return Entry.read(session_id="s", seq=seq, turn_id=turn, attempt=attempt, nth=nth, kind=kind, at=seq, data=data)
 
 
 def covered(entries: Sequence[Entry]) -> list[int]:
@@ -27,10 +43,11 @@ def covered(entries: Sequence[Entry]) -> list[int]:
 @given(delayed())
 def test_what_is_joined_reads_as_before_and_stands_for_every_entry_once(journal: tuple[list[Entry], list[Entry]]) -> None:
     entries = [replace(each, at=each.seq) for each in journal[1]]
-    assert fold(join(entries)) == fold(entries)
+    joined = [each.entry for each in join(entries)]
+    assert fold(joined) == fold(entries)
     assert covered(entries) == [each.seq for each in entries]
     # What is joined already stays as it is.
-    assert [replace(each, since=0) for each in join(join(entries))] == [replace(each, since=0) for each in join(entries)]
+    assert [replace(each, since=0) for each in join(joined)] == [replace(each, since=0) for each in join(entries)]
 
 
 def test_a_run_of_words_is_one_with_the_number_of_its_last() -> None:
@@ -84,3 +101,36 @@ def test_no_turn_takes_late_what_no_worker_wrote_or_what_was_never_begun(state: 
     """J2: without a number of its own it could be taken twice."""
     assert taken(state, 1) == set()
     assert not any(takes_late(entry(1, kind, attempt=2), state, attempt) for kind in EntryKind for attempt in (2, 3))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "event"),
+    [
+        ("text", '{"text":"hi","lang":"en"}', Text(text="hi")),
+        ("text", "{}", Text(text="")),
+        ("tool.finished", '{"call_id":7,"name":"look","outcome":"ok"}', ToolFinished(call_id="", name="look", outcome="ok")),
+        ("turn.completed", "not JSON", TurnCompleted()),
+        ("hologram", '{"depth":3}', UnknownEvent(kind="hologram", data={"depth": 3})),
+    ],
+)
+def test_what_is_not_as_this_version_writes_it_is_read_with_defaults_and_served_as_it_is(
+    kind: str, text: str, event: Event
+) -> None:
+    """R11: fields that are missing or wrong are empty, and nothing that a newer version wrote is lost."""
+    read = Entry.read(session_id="s", seq=1, turn_id="t", attempt=1, nth=1, kind=kind, at=0, data=text)
+    assert (read.kind, read.event) == (kind, event)
+    assert read.data == (UNREADABLE if text == "not JSON" else json.loads(text))
+    assert EntryRecord.of(read).entry.data == read.data
+
+
+def test_what_this_version_writes_is_read_as_it_was_written() -> None:
+    """R11: byte for byte, so that two versions can share a store."""
+    for event in (
+        Text(text="a"),
+        ToolFinished(call_id="c", name="look", outcome="ok", result=None),
+        TurnInterrupted(cause="crash", continues=False),
+        TurnAccepted(text="a", images=(Picture(media_type="image/png", bytes=3),)),
+    ):
+        written = msgspec.json.encode(event)
+        assert decoded(event.kind, written) == (event, None)
+        assert msgspec.json.encode(content(event)) == written

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core import notes
-from holdfast.core.journal import OUTPUT, Entry, EntryKind
+from holdfast.core.events import EntryKind
+from holdfast.core.journal import OUTPUT, Entry
 from holdfast.core.notes import Recovery
 from holdfast.core.recovery import GIVE_UP_AGE_MS, TRIES_MAX, LookVerdict, Sight, after_look, is_too_old
 from holdfast.core.transcript import Role, fold
@@ -61,8 +62,11 @@ def test_any_history_of_looks_ends_after_twelve_that_found_nothing(sights: list[
     assert tries == sights.count(Sight.SEALED) < 12
 
 
+OUTPUT_KINDS = frozenset(each.kind for each in OUTPUT)
+
+
 def entry(kind: EntryKind, attempt: int = 1, nth: int | None = None, **data: object) -> Entry:
-    return Entry(session_id="s", seq=1, turn_id="t", attempt=attempt, nth=nth, kind=kind, at=0, data=data)
+    return Entry.read(session_id="s", seq=1, turn_id="t", attempt=attempt, nth=nth, kind=kind, at=0, data=data)
 
 
 ACCEPTED = entry(EntryKind.TURN_ACCEPTED, 0, text="hello")
@@ -102,11 +106,11 @@ def test_the_marker_says_what_became_of_the_output(entries: list[Entry], text: s
     assert all(item.recovered for item in items[1:-1])
 
 
-@pytest.mark.parametrize("kind", sorted({*OUTPUT, EntryKind.NOTE, EntryKind.APPROVAL_ASKED}))
+@pytest.mark.parametrize("kind", sorted({*OUTPUT_KINDS, EntryKind.NOTE, EntryKind.APPROVAL_ASKED}))
 def test_whatever_an_agent_brings_forth_is_output(kind: EntryKind) -> None:
     """J4: a tool card is as good as a word."""
     items = fold([ACCEPTED, STARTED, PLAIN, entry(kind, 1, 2, text="so", call_id="c", name="n")])
-    assert items[-1].text == (FOUND if kind in OUTPUT else NEUTRAL)
+    assert items[-1].text == (FOUND if kind in OUTPUT_KINDS else NEUTRAL)
 
 
 def test_each_attempt_has_its_own_marker_and_its_own_search() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.events import EntryKind
+from holdfast.core.journal import Entry
 from holdfast.core.segments import messages
 from holdfast.ids import SessionId, TurnId
 
@@ -10,7 +11,7 @@ PRINTED = "[System note: the background process prc_1 (`make`) ended. Below is w
 
 
 def entry(kind: EntryKind, turn: str, nth: int | None = None, **data: object) -> Entry:
-    return Entry(session_id=SessionId("s"), seq=1, turn_id=TurnId(turn), attempt=1, nth=nth, kind=kind, at=0, data=data)
+    return Entry.read(session_id=SessionId("s"), seq=1, turn_id=TurnId(turn), attempt=1, nth=nth, kind=kind, at=0, data=data)
 
 
 def exchange(turn: str, asked: str, answered: str) -> list[Entry]:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.events import EntryKind
+from holdfast.core.journal import Entry
 from holdfast.core.outages import (
     MODEL,
     PAUSE_MAX_MS,
@@ -145,7 +146,7 @@ def test_a_clock_that_went_back_is_no_time_waited() -> None:
 
 
 def entry(kind: EntryKind, at: int, turn_id: str = "turn", **data: object) -> Entry:
-    return Entry(session_id="s", seq=at, turn_id=turn_id, attempt=1, nth=at, kind=kind, at=at, data=data)
+    return Entry.read(session_id="s", seq=at, turn_id=turn_id, attempt=1, nth=at, kind=kind, at=at, data=data)
 
 
 def test_a_turn_waits_since_its_first_note_after_its_last_output() -> None:

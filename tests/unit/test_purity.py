@@ -55,7 +55,8 @@ def may_import(module: str) -> bool:
     top = module.partition(".")[0]
     if top == "holdfast":
         return module in OURS or module.startswith("holdfast.core.")
-    return top in sys.stdlib_module_names and top not in IMPURE
+    # It turns JSON into values and back, and touches nothing else.
+    return top == "msgspec" or (top in sys.stdlib_module_names and top not in IMPURE)
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.stem)
@@ -73,7 +74,7 @@ def test_a_module_of_the_core_is_pure(path: Path) -> None:
         "from random import random",
         "from os import urandom",
         "def later():\n    import asyncio",
-        "import msgspec",
+        "import httpx2",
         "from holdfast.clock import Clock",
         "from holdfast import clock",
         "from holdfast.store import turns",

@@ -230,7 +230,9 @@ def test_only_a_running_turn_can_be_lost() -> None:
 
 def test_every_settled_turn_has_its_own_closing_entry() -> None:
     """A1: the outcome is visible in the journal, and the kind tells which it is."""
-    assert {state: f"turn.{state}" for state in turns.SETTLED} == journal.CLOSING
+    assert {state: f"turn.{state}" for state in turns.SETTLED} == {
+        state: each.kind for state, each in journal.CLOSING.items()
+    }
 
 
 def test_search_covers_what_was_asked_and_what_was_answered() -> None:

@@ -13,18 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core import notes
-from holdfast.core.journal import CLOSING, Entry, EntryKind
+from holdfast.core.events import EntryKind
+from holdfast.core.journal import CLOSING, Entry
 from holdfast.core.transcript import Item, Role, cut_off_by, fold, instructions, tool_unanswered
 from holdfast.core.turns import Cause
 from holdfast.ids import TurnId
 
 SPOKEN = {EntryKind.TEXT: Role.ASSISTANT, EntryKind.REASONING: Role.REASONING}
-CLOSING_KINDS = frozenset(CLOSING.values())
+CLOSING_KINDS = frozenset(each.kind for each in CLOSING.values())
 LOST_CLOSINGS = (EntryKind.TURN_INTERRUPTED, EntryKind.TURN_CANCELLED)
 
 
 def entry(kind: EntryKind, turn: str = "t1", attempt: int = 1, nth: int | None = None, **data: object) -> Entry:
-    return Entry(session_id="s", seq=1, turn_id=turn, attempt=attempt, nth=nth, kind=kind, at=0, data=data)
+    return Entry.read(session_id="s", seq=1, turn_id=turn, attempt=attempt, nth=nth, kind=kind, at=0, data=data)
 
 
 @dataclass(frozen=True)
@@ -303,7 +304,7 @@ keys = st.one_of(
     st.text(max_size=3),
 )
 odd_entries = st.builds(
-    Entry,
+    Entry.read,
     session_id=st.just("s"),
     seq=st.integers(),
     turn_id=st.sampled_from(["t1", "t2"]),
@@ -331,7 +332,7 @@ def test_every_text_is_shown_once_whatever_stands_around_it(entries: list[Entry]
     """J1: whatever is not left out on purpose, because its turn was undone or stands in another."""
     out = {each.turn_id for each in entries if each.kind is EntryKind.TURN_UNDONE or "joined" in each.data}
     marked = [
-        replace(each, data={"text": f"<{number} 0 0>"}) if each.kind in SPOKEN else each
+        replace(each, event=type(each.event)(text=f"<{number} 0 0>"), stored=None) if each.kind in SPOKEN else each
         for number, each in enumerate(entries)
         if each.turn_id not in out
     ]

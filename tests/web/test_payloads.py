@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 import pytest
 
-from holdfast.core.journal import EntryKind
-from holdfast.core.payloads import PAYLOADS
+from holdfast.core.events import EVENTS, EntryKind
 from tests.web.house import House, open_house
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -56,11 +55,11 @@ async def settled(house: House, session_id: str, text: str, **more: Any) -> None
 
 
 def check(entry: dict[str, Any]) -> None:
-    shape = PAYLOADS[EntryKind(entry["kind"])]
+    shape = EVENTS[EntryKind(entry["kind"])]
     msgspec.convert(entry["data"], shape)
-    assert set(entry["data"]) <= set(get_type_hints(shape)), entry
+    assert set(entry["data"]) <= set(shape.__struct_fields__), entry
 
 
 @pytest.mark.parametrize("kind", EntryKind)
 def test_every_kind_has_a_shape(kind: EntryKind) -> None:
-    assert kind in PAYLOADS
+    assert kind in EVENTS

@@ -22,8 +22,10 @@ const SUBJECTS: readonly About[] = ["answer", "approval", "budget"];
 
 type Show = (builder: ItemsBuilder, entry: JournalEntry) => void;
 
-/** How each kind of entry is shown; other kinds show nothing. */
-const SHOW_BY_KIND: Partial<Record<EntryKind, Show>> = {
+const showNothing: Show = () => undefined;
+
+/** How each kind of entry is shown. */
+const SHOW_BY_KIND: Record<EntryKind, Show> = {
   text: (builder, entry) => addText(builder, entry, "assistant"),
   reasoning: (builder, entry) => addText(builder, entry, "reasoning"),
   "turn.accepted": addMessage,
@@ -37,10 +39,19 @@ const SHOW_BY_KIND: Partial<Record<EntryKind, Show>> = {
   "turn.failed": (builder, entry) => addMarker(builder, entry, "failed"),
   "turn.cancelled": (builder, entry) => addMarker(builder, entry, "cancelled"),
   "turn.interrupted": (builder, entry) => addMarker(builder, entry, "interrupted"),
+  "turn.started": showNothing,
+  "turn.deferred": showNothing,
+  "turn.completed": showNothing,
+  "turn.recovered": showNothing,
+  "turn.undone": showNothing,
+  usage: showNothing,
 };
 
-/** Add what an entry shows. */
-export const showEntry: Show = (builder, entry) => SHOW_BY_KIND[entry.kind]?.(builder, entry);
+/** Add what an entry shows.  An entry of a kind that a newer gateway wrote is shown as a note. */
+export const showEntry: Show = (builder, entry) => {
+  if (Object.hasOwn(SHOW_BY_KIND, entry.kind)) SHOW_BY_KIND[entry.kind](builder, entry);
+  else addNote(builder, entry, "note");
+};
 
 function add(builder: ItemsBuilder, entry: JournalEntry, item: Item): void {
   builder.items.push(item);

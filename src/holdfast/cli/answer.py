@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 import click
 import msgspec
-from rich.text import Text
+from rich.text import Text as Styled
 
 from holdfast.cli import cards
 from holdfast.cli.frame import EXIT_FAILED, print_json, print_text, visible
-from holdfast.cli.narration import Narrator, joined, settles
+from holdfast.cli.narration import Narrator
 from holdfast.cli.screen import PipeScreen
+from holdfast.core.events import ApprovalAsked, Note, Text, TurnCompleted
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.journal import Entry, settles
 from holdfast.core.turns import SETTLED, TurnState
 from holdfast.desk.port import Desk
 from holdfast.desk.views import SessionView, TurnView
@@ -109,21 +110,21 @@ async def _listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: 
     attended = sys.stdin.isatty() and shown
     if standing := await _held_up(desk, await desk.turn(receipt.turn_id)):
         if shown:
-            page.print(Text(_BEHIND, "dim"))
+            page.print(Styled(_BEHIND, "dim"))
             narrator.ask(standing)
         if not attended or not await _answered(desk, page, standing):
             return Heard(waits_for=standing)
     async for entry in _entries(desk, _Place.of(session, receipt)):
         if shown:
             narrator.tell(entry)
-        elif entry.kind is EntryKind.NOTE:
-            click.echo(visible(str(entry.data.get("text", ""))), err=True)
+        elif isinstance(entry.event, Note):
+            click.echo(visible(entry.event.text), err=True)
         elif not quiet:
             _print_answer(entry)
-        if settles(entry):
-            return Heard(text=str(entry.data.get("text", "")))
-        if entry.kind is EntryKind.APPROVAL_ASKED:
-            asked = cards.asked(entry.turn_id, entry.session_id, entry.at, entry.data)
+        if settles(entry.event):
+            return Heard(text=entry.event.text if isinstance(entry.event, TurnCompleted) else "")
+        if isinstance(entry.event, ApprovalAsked):
+            asked = cards.asked(entry, entry.event)
             if not attended or not await _answered(desk, page, asked):
                 return Heard(text=asked.text if asked.turn_id == receipt.turn_id else "", waits_for=asked)
     return Heard()
@@ -138,10 +139,13 @@ async def _answered(desk: Desk, page: PipeScreen, asked: ApprovalView) -> bool:
 
 
 def _print_answer(entry: Entry) -> None:
-    if entry.kind is EntryKind.TEXT:
-        print_text(str(entry.data["text"]))
-    if entry.kind is EntryKind.TURN_COMPLETED:
-        click.echo()
+    match entry.event:
+        case Text(text=text):
+            print_text(text)
+        case TurnCompleted():
+            click.echo()
+        case _:
+            pass
 
 
 def outcome(turn: TurnView, asked: ApprovalView | None) -> str:
@@ -161,13 +165,13 @@ async def _entries(desk: Desk, place: _Place) -> AsyncGenerator[Entry]:
     async with contextlib.aclosing(desk.follow(place.session_id, place.after)) as entries:
         async for entry in entries:
             if entry.turn_id != turn_id:
-                if entry.kind is EntryKind.APPROVAL_ASKED:
+                if isinstance(entry.event, ApprovalAsked):
                     yield entry
                 continue
-            if host := joined(entry):
+            if isinstance(entry.event, TurnCompleted) and entry.event.joined:
                 # The message became part of the turn that was running, and is answered there.
-                turn_id = host
+                turn_id = entry.event.joined
                 continue
             yield entry
-            if settles(entry):
+            if settles(entry.event):
                 return

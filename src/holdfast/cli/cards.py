@@ -5,17 +5,17 @@ Colours are the terminal's own, and none that is hard to read on white or on bla
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import cast
 
 from rich.text import Text
 
 from holdfast.cli.frame import visible
+from holdfast.core.events import ApprovalAsked
+from holdfast.core.journal import Entry
 from holdfast.core.notes import is_note
 from holdfast.core.questions import About, Decision
 from holdfast.core.transcript import main_argument
 from holdfast.core.usage import Usage
-from holdfast.ids import SessionId, TurnId
 from holdfast.operations.approvals import ApprovalView, short_id
 
 _OUTCOMES = {"ok": ("✓", "green"), "error": ("✗", "red"), "unknown": ("?", "magenta")}
@@ -114,21 +114,19 @@ def _written(value: object) -> list[str]:
     return [] if value in (None, False, "") else [str(value)]
 
 
-def asked(turn_id: TurnId, session_id: SessionId, at: int, data: Mapping[str, object]) -> ApprovalView:
+def asked(entry: Entry, event: ApprovalAsked) -> ApprovalView:
     """Return the question that an entry of the journal holds."""
-    question_id, about = str(data.get("question_id", "")), str(data.get("about", ""))
-    choices, detail, expires_at = data.get("choices"), data.get("detail"), data.get("expires_at")
     return ApprovalView(
-        id=short_id(turn_id, question_id),
-        turn_id=turn_id,
-        session_id=session_id,
-        question_id=question_id,
-        about=About(about) if about in set(About) else About.ANSWER,
-        text=str(data.get("text", "")),
-        choices=[str(each) for each in cast("list[object]", choices)] if isinstance(choices, list) else (),
-        detail=cast("Mapping[str, object]", detail) if isinstance(detail, Mapping) else {},
-        asked_at=at,
-        expires_at=expires_at if isinstance(expires_at, int) else None,
+        id=short_id(entry.turn_id, event.question_id),
+        turn_id=entry.turn_id,
+        session_id=entry.session_id,
+        question_id=event.question_id,
+        about=About(event.about) if event.about in set(About) else About.ANSWER,
+        text=event.text,
+        choices=event.choices,
+        detail=event.detail,
+        asked_at=entry.at,
+        expires_at=event.expires_at,
     )
 
 

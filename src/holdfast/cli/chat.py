@@ -13,11 +13,12 @@ from rich.text import Text
 
 from holdfast.cli import cards
 from holdfast.cli.frame import Frame, console, run_async, tilde, visible
-from holdfast.cli.narration import Narrator, joined, settles
+from holdfast.cli.narration import Narrator
 from holdfast.cli.screen import Screen, TerminalScreen, screen
 from holdfast.cli.sessions import print_item
 from holdfast.core import commands
-from holdfast.core.journal import Entry
+from holdfast.core.events import TurnCompleted
+from holdfast.core.journal import Entry, settles
 from holdfast.core.questions import About
 from holdfast.core.transcript import Role
 from holdfast.desk.plans import Opening, looks_like_id
@@ -110,11 +111,12 @@ class Chat:
                     self._hear(entry)
 
     def _hear(self, entry: Entry) -> None:
-        if entry.turn_id in self._awaited and (host := joined(entry)):
+        host = entry.event.joined if isinstance(entry.event, TurnCompleted) else None
+        if host and entry.turn_id in self._awaited:
             # The message became part of the turn that was running, and is answered there.
             self._awaited = self._awaited - {entry.turn_id} | ({host} if host in self._narrator.live else set())
         self._narrator.tell(entry)
-        if settles(entry):
+        if settles(entry.event):
             self._awaited.discard(entry.turn_id)
         self._changed.set()
 

@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import cast
+from collections.abc import Callable
+from typing import assert_never
 
-from rich.text import Text
+from rich.text import Text as Styled
 
 from holdfast.cli import cards
 from holdfast.cli.frame import console, visible
 from holdfast.cli.screen import Screen
-from holdfast.core.journal import CLOSING, Entry, EntryKind
+from holdfast.core.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    ContextCompacted,
+    MessageJoined,
+    Note,
+    Reasoning,
+    Text,
+    TokensUsed,
+    ToolFinished,
+    ToolStarted,
+    TurnAccepted,
+    TurnCancelled,
+    TurnCompleted,
+    TurnDeferred,
+    TurnFailed,
+    TurnInterrupted,
+    TurnRecovered,
+    TurnStarted,
+    TurnUndone,
+    UnknownEvent,
+)
+from holdfast.core.journal import Entry, settles
+from holdfast.core.progress import Progress
 from holdfast.core.transcript import fold
-from holdfast.core.usage import Usage
 from holdfast.ids import TurnId
 from holdfast.operations.approvals import ApprovalView
 
-_CLOSING = frozenset(CLOSING.values())
-_SAID = {EntryKind.TEXT: "", EntryKind.REASONING: "dim italic"}
+_STYLES = {Text: "", Reasoning: "dim italic"}
 _NEXT_MAX = 40
 _AT_WORK = "Ctrl-C stops it; you can write meanwhile"
-
-
-@dataclass(slots=True, kw_only=True)
-class _Live:
-    """A turn that is being answered: the calls that run, and what it has used."""
-
-    calls: dict[str, tuple[str, object, int]] = field(default_factory=dict[str, "tuple[str, object, int]"])
-    used: Usage = field(default_factory=Usage)
-
-
-def settles(entry: Entry) -> bool:
-    """Return whether an entry is the last of its turn."""
-    return entry.kind in _CLOSING and not entry.data.get("continues")
-
-
-def joined(entry: Entry) -> TurnId | None:
-    """Return the turn that a message became a part of, where that is what an entry says."""
-    host = entry.data.get("joined")
-    return TurnId(str(host)) if host else None
+# What is shown nowhere, and so does not end the line of what is being said.
+_SILENT = (TokensUsed, ToolStarted, TurnDeferred, TurnRecovered, TurnUndone)
 
 
 class Narrator:
@@ -47,39 +50,22 @@ class Narrator:
 
     def __init__(self, screen: Screen, *, is_mine: Callable[[TurnId], bool] = lambda _: False) -> None:
         self.question: ApprovalView | None = None
-        self.live: dict[TurnId, _Live] = {}
+        # The turns that are being answered.
+        self.live: dict[TurnId, Progress] = {}
         self._screen = screen
         self._is_mine = is_mine
         self._asked: dict[TurnId, str] = {}
-        # What of them arrives late does not make them go on.
+        # Late entries of these turns do not bring them back.
         self._over: set[TurnId] = set()
-        self._speaking: EntryKind | None = None
-        self._tellers: Mapping[EntryKind, Callable[[Entry], None]] = {
-            EntryKind.TURN_ACCEPTED: self._accept,
-            EntryKind.TURN_STARTED: self._start,
-            EntryKind.MESSAGE_JOINED: self._join,
-            EntryKind.TEXT: self._say,
-            EntryKind.REASONING: self._say,
-            EntryKind.TOOL_STARTED: self._begin_call,
-            EntryKind.TOOL_FINISHED: self._end_call,
-            EntryKind.APPROVAL_ASKED: self._ask,
-            EntryKind.APPROVAL_ANSWERED: self._answer,
-            EntryKind.USAGE: self._use,
-            EntryKind.NOTE: self._note,
-            EntryKind.CONTEXT_COMPACTED: self._compact,
-            EntryKind.TURN_FAILED: self._mark,
-            EntryKind.TURN_CANCELLED: self._mark,
-            EntryKind.TURN_INTERRUPTED: self._mark,
-        }
+        self._speaking: type[Text | Reasoning] | None = None
 
     def tell(self, entry: Entry) -> None:
         """Show one entry."""
-        if entry.kind is not self._speaking and self._speaking and entry.kind in _SHOWN:
+        if self._speaking and not isinstance(entry.event, (self._speaking, *_SILENT)):
             self._pause()
-        if tell := self._tellers.get(entry.kind):
-            tell(entry)
-        if settles(entry):
-            self._settle(entry)
+        self._show(entry)
+        if settles(entry.event):
+            self._settle(entry.turn_id)
         self._label()
 
     def ask(self, question: ApprovalView) -> None:
@@ -87,7 +73,7 @@ class Narrator:
         self.question = question
         self._print(cards.question(question))
         if not self._screen.is_live:
-            self._print(Text(f"  {cards.choices(question)}", "dim"))
+            self._print(Styled(f"  {cards.choices(question)}", "dim"))
         self._label()
 
     def answered(self) -> None:
@@ -99,7 +85,7 @@ class Narrator:
         self._screen.stream("\n")
         self._speaking = None
 
-    def _print(self, text: Text) -> None:
+    def _print(self, text: Styled) -> None:
         self._screen.print(text)
 
     def _label(self) -> None:
@@ -107,98 +93,90 @@ class Narrator:
             self._screen.label(cards.choices(self.question))
             return
         calls = [call for live in self.live.values() for call in live.calls.values()]
-        doing = [f"{name} {cards.about(args)}" for name, args, _ in calls]
+        doing = [f"{call.name} {cards.about(call.args)}" for call, _ in calls]
         waiting = [f"next: {cards.shortened(text, _NEXT_MAX)}" for text in self._asked.values()]
         status = f"… {' · '.join((*doing, *waiting))}" if self.live else ""
         self._screen.label(_AT_WORK if self.live else "", status)
 
-    def _going_on(self, entry: Entry) -> _Live:
-        return _Live() if entry.turn_id in self._over else self.live.setdefault(entry.turn_id, _Live())
+    def _show(self, entry: Entry) -> None:  # noqa: C901 - One case for each type of event.
+        match event := entry.event:
+            case Text() | Reasoning():
+                self._take(entry)
+                self._say(event)
+            case ToolStarted() | TokensUsed():
+                self._take(entry)
+            case ToolFinished():
+                self._end_call(entry, event)
+            case TurnAccepted():
+                self._asked[entry.turn_id] = event.text
+            case TurnStarted():
+                self._start(entry)
+            case MessageJoined():
+                if self._screen.is_live:
+                    self._print(cards.message(event.text))
+            case ApprovalAsked():
+                self.ask(cards.asked(entry, event))
+            case ApprovalAnswered():
+                self._forget_question(entry.turn_id)
+                self._print(Styled(f"  → {visible(event.text)}", "dim"))
+            case Note() | UnknownEvent():
+                self._print(Styled(visible(event.text), "dim"))
+            case ContextCompacted():
+                summary = cards.shortened(event.text, 200)
+                self._print(Styled(f"⤺ What was said so far is read as a summary from now on: {summary}", "dim"))
+            case TurnFailed() | TurnCancelled() | TurnInterrupted():
+                for item in fold([entry]):
+                    self._print(Styled(f"■ {visible(item.text)}", "magenta"))
+            case TurnCompleted() | TurnDeferred() | TurnRecovered() | TurnUndone():
+                pass
+            case _:
+                assert_never(event)
 
-    def _say(self, entry: Entry) -> None:
-        self._going_on(entry)
-        text = str(entry.data.get("text", ""))
+    def _take(self, entry: Entry) -> Progress:
+        """Go on with the turn of an entry."""
+        is_over = entry.turn_id in self._over
+        progress = Progress() if is_over else self.live.setdefault(entry.turn_id, Progress())
+        progress.take(entry)
+        return progress
+
+    def _say(self, event: Text | Reasoning) -> None:
         # Below a card it begins a line of its own.
-        said = text if self._speaking else text.lstrip()
+        said = event.text if self._speaking else event.text.lstrip()
         if said:
-            self._speaking = entry.kind
-            self._screen.stream(said, _SAID[entry.kind])
-
-    def _accept(self, entry: Entry) -> None:
-        self._asked[entry.turn_id] = str(entry.data.get("text", ""))
+            self._speaking = type(event)
+            self._screen.stream(said, _STYLES[type(event)])
 
     def _start(self, entry: Entry) -> None:
         self._over.discard(entry.turn_id)
-        self.live[entry.turn_id] = _Live()
+        self.live[entry.turn_id] = Progress()
         text = self._asked.pop(entry.turn_id, None)
         # What was written into a pipe stands nowhere, and nobody there has to be reminded of it.
         if text is not None and (self._screen.is_live or not self._is_mine(entry.turn_id)):
             self._print(cards.message(text))
 
-    def _join(self, entry: Entry) -> None:
-        if self._screen.is_live:
-            self._print(cards.message(str(entry.data.get("text", ""))))
-
-    def _begin_call(self, entry: Entry) -> None:
-        live = self._going_on(entry)
-        name, args = str(entry.data.get("name", "")), entry.data.get("args")
-        live.calls[str(entry.data.get("call_id"))] = name, args, entry.at
-
-    def _end_call(self, entry: Entry) -> None:
-        live, data = self._going_on(entry), entry.data
-        name, args, began = live.calls.pop(str(data.get("call_id")), (str(data.get("name", "")), data.get("args"), None))
-        result = data.get("result")
+    def _end_call(self, entry: Entry, finished: ToolFinished) -> None:
+        live = self.live.get(entry.turn_id)
+        started, began = live.calls.get(finished.call_id, (None, None)) if live else (None, None)
+        self._take(entry)
         self._print(
             cards.card(
-                name,
-                args,
-                str(data.get("outcome", "")),
-                result if isinstance(result, str) else None,
+                started.name if started else finished.name,
+                started.args if started else finished.args or None,
+                finished.outcome,
+                finished.result or None,
                 entry.at - began if began is not None else None,
                 min(console.width, cards.WIDTH_MAX),
             )
         )
 
-    def _ask(self, entry: Entry) -> None:
-        self.ask(cards.asked(entry.turn_id, entry.session_id, entry.at, entry.data))
-
-    def _answer(self, entry: Entry) -> None:
-        if self.question and self.question.turn_id == entry.turn_id:
+    def _forget_question(self, turn_id: TurnId) -> None:
+        if self.question and self.question.turn_id == turn_id:
             self.question = None
-        self._print(Text(f"  → {visible(str(entry.data.get('text', '')))}", "dim"))
 
-    def _use(self, entry: Entry) -> None:
-        live, data = self._going_on(entry), entry.data
-        numbers = {key: int(cast("int", data.get(key, 0))) for key in _NUMBERS}
-        live.used += Usage(model=str(data.get("model", "")), **numbers)
-
-    def _note(self, entry: Entry) -> None:
-        self._print(Text(visible(str(entry.data.get("text", ""))), "dim"))
-
-    def _compact(self, entry: Entry) -> None:
-        summary = cards.shortened(str(entry.data.get("text", "")), 200)
-        self._print(Text(f"⤺ What was said so far is read as a summary from now on: {summary}", "dim"))
-
-    def _mark(self, entry: Entry) -> None:
-        for item in fold([entry]):
-            self._print(Text(f"■ {visible(item.text)}", "magenta"))
-
-    def _settle(self, entry: Entry) -> None:
-        self._over.add(entry.turn_id)
-        live = self.live.pop(entry.turn_id, None)
-        self._asked.pop(entry.turn_id, None)
-        if self.question and self.question.turn_id == entry.turn_id:
-            self.question = None
-        if live and live.used.tokens:
-            self._print(cards.usage(live.used))
-
-
-_NUMBERS = ("input_tokens", "output_tokens", "cached_tokens", "cost_micros")
-# What ends the line of what is being said.
-_SHOWN = frozenset(EntryKind) - {
-    EntryKind.USAGE,
-    EntryKind.TOOL_STARTED,
-    EntryKind.TURN_DEFERRED,
-    EntryKind.TURN_RECOVERED,
-    EntryKind.TURN_UNDONE,
-}
+    def _settle(self, turn_id: TurnId) -> None:
+        self._over.add(turn_id)
+        live = self.live.pop(turn_id, None)
+        self._asked.pop(turn_id, None)
+        self._forget_question(turn_id)
+        if live and live.usage.tokens:
+            self._print(cards.usage(live.usage))

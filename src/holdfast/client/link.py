@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx2
 import msgspec
 
-from holdfast.core.journal import Entry
+from holdfast.core.journal import Entry, EntryRecord
 from holdfast.errors import (
     HoldfastError,
     IllegalMove,
@@ -108,7 +108,7 @@ class Link:
                 arrived()
                 async for line in _lines(response.aiter_bytes()):
                     if line.startswith(b"data: ") and line != b"data: {}":
-                        yield msgspec.json.decode(line[6:], type=Entry)
+                        yield msgspec.json.decode(line[6:], type=EntryRecord).entry
         except httpx2.TransportError as error:
             raise Unavailable("the gateway does not answer") from error
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.core.intake import Busy, Inbound
-from holdfast.core.journal import CLOSING, Entry
+from holdfast.core.journal import Entry
+from holdfast.core.progress import Progress
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Mode, Turn, TurnState
 
@@ -90,9 +91,7 @@ def told(child: Turn, entries: Sequence[Entry]) -> str:
     """Return what became of a child that is at rest."""
     match child.state:
         case TurnState.COMPLETED:
-            closing = CLOSING[TurnState.COMPLETED]
-            answers = [str(entry.data.get("text", "")) for entry in entries if entry.kind is closing]
-            return answers[-1] if answers and answers[-1] else "It ended without an answer."
+            return Progress.of(entries).answer or "It ended without an answer."
         case TurnState.FAILED:
             return f"It failed: {child.error or 'no reason is known'}"
         case TurnState.CANCELLED:

@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import cast
 
 from holdfast.core.keys import LOCAL
 from holdfast.core.resets import Reset
@@ -130,31 +129,6 @@ class Inbound:
             hashlib.sha256(part).hexdigest() for image in self.images for part in (image.media_type.encode(), image.data)
         )
         return hashlib.sha256((digest + "".join(parts)).encode()).hexdigest()
-
-
-def prior_in(data: Mapping[str, object]) -> tuple[Prior, ...]:
-    """Return what was said before a message, as the entry of its acceptance has it."""
-    found = data.get("prior")
-    said = cast("list[object]", found) if isinstance(found, list) else []
-    return tuple(
-        Prior(speaker=Speaker(speaker), text=text)
-        for each in said
-        if (speaker := _word(each, "speaker")) in _SPEAKERS and (text := _word(each, "text"))
-    )
-
-
-def request_in(data: Mapping[str, object]) -> Mapping[str, object]:
-    """Return what a client wants to read again, as the entry of its message's acceptance has it."""
-    found = data.get("request")
-    return cast("Mapping[str, object]", found) if isinstance(found, Mapping) else {}
-
-
-_SPEAKERS = frozenset(Speaker)
-
-
-def _word(said: object, name: str) -> str:
-    value = cast("Mapping[str, object]", said).get(name) if isinstance(said, Mapping) else None
-    return value if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

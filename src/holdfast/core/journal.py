@@ -3,62 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Self
 
-from holdfast.core import turns
+from holdfast.core import events
+from holdfast.core.events import (
+    Data,
+    EntryKind,
+    Event,
+    Reasoning,
+    Text,
+    TokensUsed,
+    ToolFinished,
+    ToolStarted,
+    TurnAccepted,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+    TurnInterrupted,
+)
+from holdfast.core.turns import TurnState
 from holdfast.ids import SessionId, TurnId
 
-Data = Mapping[str, object]
-
-
-class EntryKind(StrEnum):
-    TURN_ACCEPTED = "turn.accepted"
-    TURN_STARTED = "turn.started"
-    TEXT = "text"
-    REASONING = "reasoning"
-    TOOL_STARTED = "tool.started"
-    TOOL_FINISHED = "tool.finished"
-    APPROVAL_ASKED = "approval.asked"
-    APPROVAL_ANSWERED = "approval.answered"
-    NOTE = "note"
-    TURN_DEFERRED = "turn.deferred"
-    USAGE = "usage"
-    CONTEXT_COMPACTED = "context.compacted"
-    MESSAGE_JOINED = "message.joined"
-    TURN_COMPLETED = "turn.completed"
-    TURN_FAILED = "turn.failed"
-    TURN_CANCELLED = "turn.cancelled"
-    TURN_INTERRUPTED = "turn.interrupted"
-    TURN_RECOVERED = "turn.recovered"
-    TURN_UNDONE = "turn.undone"
-
-
-# The entry that records a turn's arrival in a settled state.
-CLOSING: Mapping[turns.TurnState, EntryKind] = MappingProxyType(
+# The event that records a turn's arrival in a settled state.
+CLOSING: Mapping[TurnState, type[TurnCompleted | TurnFailed | TurnCancelled | TurnInterrupted]] = MappingProxyType(
     {
-        turns.TurnState.COMPLETED: EntryKind.TURN_COMPLETED,
-        turns.TurnState.FAILED: EntryKind.TURN_FAILED,
-        turns.TurnState.CANCELLED: EntryKind.TURN_CANCELLED,
-        turns.TurnState.INTERRUPTED: EntryKind.TURN_INTERRUPTED,
+        TurnState.COMPLETED: TurnCompleted,
+        TurnState.FAILED: TurnFailed,
+        TurnState.CANCELLED: TurnCancelled,
+        TurnState.INTERRUPTED: TurnInterrupted,
     }
 )
 
-# What an agent brings forth while it works: what is looked for after its worker is lost.
-OUTPUT = frozenset({EntryKind.TEXT, EntryKind.REASONING, EntryKind.TOOL_STARTED, EntryKind.TOOL_FINISHED})
-
-# The `recovery` of an interruption whose attempt may have left more than has arrived; `turn.recovered` ends the wait.
-PENDING = "pending"
-
-# What an agent has brought forth needs no permission to be kept on disk while the store is away, and may arrive late.  The
-# intent to use a tool does: it must reach the store before the tool runs, because by now another node may own the turn.
-LATE = frozenset({EntryKind.TEXT, EntryKind.REASONING, EntryKind.TOOL_FINISHED, EntryKind.USAGE})
-# Of that, what a later attempt cannot have said itself.
-_NEWS = frozenset({EntryKind.TOOL_FINISHED, EntryKind.USAGE})
-
+# The ends of an attempt.
+ENDS = (TurnCompleted, TurnFailed, TurnCancelled, TurnInterrupted)
 # What comes in pieces.
-_WORDS = frozenset({EntryKind.TEXT, EntryKind.REASONING})
+WORDS = (Text, Reasoning)
+
+# What an agent produces while it works, and what is looked for after its worker is lost.
+OUTPUT = (Text, Reasoning, ToolStarted, ToolFinished)
+
+# Output needs no permission to be kept on disk while the store is away, and may arrive late.  The start of a tool call does
+# need it: it must reach the store before the tool runs, because another node may own the turn by now.
+LATE = (Text, Reasoning, ToolFinished, TokensUsed)
+# Of that, what a later attempt cannot have said itself.
+_NEWS = (ToolFinished, TokensUsed)
 
 # Kinds whose `text` the full-text search covers.
 SEARCHED = frozenset({EntryKind.TURN_ACCEPTED, EntryKind.TURN_COMPLETED})
@@ -68,54 +58,146 @@ SEARCHED = frozenset({EntryKind.TURN_ACCEPTED, EntryKind.TURN_COMPLETED})
 class DraftEntry:
     """An entry that is not durable yet and so must not be shown."""
 
-    kind: EntryKind
+    # When it happened, in milliseconds since 1970.
     at: int
-    data: Data = field(default_factory=dict[str, object])
+    event: Event
+
+    @classmethod
+    def read(cls, kind: str, at: int, data: Data) -> Self:
+        """Return a draft from its content as JSON has it."""
+        return cls(at=at, event=events.converted(kind, data)[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One durable entry.
+    """One durable entry."""
 
-    `seq` is gapless per session and is the cursor of every reader.  `nth` is gapless per attempt and set for what the
-    worker itself wrote, so that an entry which arrives late still finds its place.
-    """
+    session_id: SessionId
+    # Gapless per session, from 1.  It is the cursor of every reader.
+    seq: int
+    turn_id: TurnId
+    # Which attempt of the turn wrote it; 0 before the first.
+    attempt: int
+    # Gapless per attempt, from 1, for what the worker itself wrote, so that a late entry still finds its place; else None.
+    nth: int | None
+    # When it happened, in milliseconds since 1970.
+    at: int
+    event: Event
+    # The content as it is stored, where `event` does not say exactly the same: malformed, or with fields of a newer version.
+    stored: Data | None = None
+
+    @classmethod
+    def read(
+        cls,
+        *,
+        session_id: SessionId,
+        seq: int,
+        turn_id: TurnId,
+        attempt: int,
+        nth: int | None,
+        kind: str,
+        at: int,
+        data: Data | str,
+    ) -> Self:
+        """Return an entry from its content, which is the text of a row or an object that came over the wire."""
+        event, stored = events.decoded(kind, data) if isinstance(data, str) else events.converted(kind, data)
+        return cls(
+            session_id=session_id, seq=seq, turn_id=turn_id, attempt=attempt, nth=nth, at=at, event=event, stored=stored
+        )
+
+    @property
+    def kind(self) -> str:
+        """The name of its kind, which is that of no `EntryKind` where a newer version wrote it."""
+        return self.event.kind
+
+    @property
+    def data(self) -> Data:
+        """Its content as JSON has it, for readers in other processes."""
+        return events.content(self.event) if self.stored is None else self.stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryRecord:
+    """An entry as clients read it, of a kind that they may not know."""
 
     session_id: SessionId
     seq: int
     turn_id: TurnId
     attempt: int
     nth: int | None
-    kind: EntryKind
+    kind: str
     at: int
     data: Data
 
+    @classmethod
+    def of(cls, entry: Entry) -> Self:
+        """Return an entry as it is sent."""
+        return cls(
+            session_id=entry.session_id,
+            seq=entry.seq,
+            turn_id=entry.turn_id,
+            attempt=entry.attempt,
+            nth=entry.nth,
+            kind=entry.kind,
+            at=entry.at,
+            data=entry.data,
+        )
+
+    @property
+    def entry(self) -> Entry:
+        """The entry that was sent."""
+        return Entry.read(
+            session_id=self.session_id,
+            seq=self.seq,
+            turn_id=self.turn_id,
+            attempt=self.attempt,
+            nth=self.nth,
+            kind=self.kind,
+            at=self.at,
+            data=self.data,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch(Entry):
+class Stretch(EntryRecord):
     """One entry, or a run of words that stands for several: those from `since` to `seq`.
 
-    It has the number of its last one, so that a reader goes on behind it, and the time at which it began.
+    It has the number of its last one, so that a reader continues after it, and the time at which it began.
     """
 
     since: int
 
 
-def takes_late(late: Entry, state: turns.TurnState, attempt: int) -> bool:
+def takes_late(late: Entry, state: TurnState, attempt: int) -> bool:
     """Return whether a turn, by its state and attempt, takes an entry of a worker that has lost it.
 
-    A cancel is final: what was not in the journal before it is not shown after it.  What was spent is shown nowhere, and
-    counts all the same.
+    A cancel is final: what was not in the journal before it is not shown after it.  Usage is shown nowhere, and counts all
+    the same.
     """
-    if late.nth is None or late.kind not in LATE or late.attempt > attempt:
+    if late.nth is None or not isinstance(late.event, LATE) or late.attempt > attempt:
         return False
-    if state is turns.TurnState.CANCELLED:
-        return late.kind is EntryKind.USAGE
+    if state is TurnState.CANCELLED:
+        return isinstance(late.event, TokensUsed)
     if late.attempt < attempt:
         # The attempt that followed did not know the words, and says them itself.
-        return late.kind in _NEWS
+        return isinstance(late.event, _NEWS)
     # The worker of a live attempt writes by itself, and one that has ended its turn has left nothing out.
-    return state in (turns.TurnState.QUEUED, turns.TurnState.INTERRUPTED)
+    return state in (TurnState.QUEUED, TurnState.INTERRUPTED)
+
+
+def acceptance(entries: Iterable[Entry]) -> TurnAccepted:
+    """Return the message that the entries of one turn begin with."""
+    return next((each.event for each in entries if isinstance(each.event, TurnAccepted)), TurnAccepted(text=""))
+
+
+def ends_attempt(event: Event) -> bool:
+    """Return whether an event is the end of an attempt."""
+    return isinstance(event, ENDS)
+
+
+def settles(event: Event) -> bool:
+    """Return whether a turn comes to rest with an event.  An interruption after which the turn continues is not an end."""
+    return isinstance(event, ENDS) and not (isinstance(event, TurnInterrupted) and event.continues)
 
 
 def join(entries: Iterable[Entry]) -> list[Stretch]:
@@ -131,7 +213,7 @@ def join(entries: Iterable[Entry]) -> list[Stretch]:
 
 def _goes_on(before: Entry, entry: Entry) -> bool:
     """Return whether an entry holds the very next words of the same speech."""
-    same = (entry.kind, entry.turn_id, entry.attempt) == (before.kind, before.turn_id, before.attempt)
+    same = (entry.event.kind, entry.turn_id, entry.attempt) == (before.event.kind, before.turn_id, before.attempt)
     if not same or before.nth is None or (entry.seq, entry.nth) != (before.seq + 1, before.nth + 1):
         return False
     return _is_words(before) and _is_words(entry)
@@ -139,12 +221,12 @@ def _goes_on(before: Entry, entry: Entry) -> bool:
 
 def _is_words(entry: Entry) -> bool:
     # What says more than its text, or could not be read, stands for itself.
-    return entry.kind in _WORDS and len(entry.data) == 1 and isinstance(entry.data.get("text"), str)
+    return entry.stored is None and isinstance(entry.event, WORDS)
 
 
 def _stretch(run: list[Entry]) -> Stretch:
     first, last = run[0], run[-1]
-    data = first.data if len(run) == 1 else {"text": "".join(str(each.data["text"]) for each in run)}
+    data = first.data if len(run) == 1 else {"text": "".join(_words(each.event) for each in run)}
     return Stretch(
         session_id=first.session_id,
         seq=last.seq,
@@ -156,3 +238,7 @@ def _stretch(run: list[Entry]) -> Stretch:
         data=data,
         since=first.seq,
     )
+
+
+def _words(event: Event) -> str:
+    return event.text if isinstance(event, WORDS) else ""

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.events import Note, TokensUsed, ToolFinished, ToolStarted
+from holdfast.core.journal import Entry
 from holdfast.core.turns import Mode
 from holdfast.ids import TurnId
 
@@ -19,7 +20,7 @@ RETRY_AFTER_MAX_MS = 3_600_000
 
 
 # What says that a model has come to the end of a step.  Words do not: a server may cut every answer off behind its first.
-STEPS = frozenset({EntryKind.USAGE, EntryKind.TOOL_STARTED, EntryKind.TOOL_FINISHED})
+STEPS = (TokensUsed, ToolStarted, ToolFinished)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +81,9 @@ def waiting_since(entries: Iterable[Entry], turn_id: TurnId) -> int | None:
     for entry in entries:
         if entry.turn_id != turn_id:
             continue
-        if entry.kind is EntryKind.NOTE and entry.data.get("waiting") == MODEL:
+        if isinstance(entry.event, Note) and entry.event.waiting == MODEL:
             since = entry.at if since is None else since
-        elif entry.kind in STEPS:
+        elif isinstance(entry.event, STEPS):
             since = None
     return since
 

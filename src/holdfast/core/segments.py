@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -9,10 +10,11 @@ from types import MappingProxyType
 from typing import Self
 
 from holdfast.core.commands import is_compress
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.journal import Entry
 from holdfast.core.legible import one_line
 from holdfast.core.moves import move
 from holdfast.core.notes import is_note
+from holdfast.core.progress import Progress
 from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role, fold
 from holdfast.ids import SegmentId, SessionId, TurnId
@@ -164,7 +166,9 @@ def messages(entries: Sequence[Entry]) -> list[SpokenMessage]:
     An answer is there once and whole, however many attempts it took.  What tools returned is no part of it, nor what came
     of work in the background: it is the words of strangers.  A command to compress says nothing, nor does its answer.
     """
-    answers = {entry.turn_id: entry for entry in entries if entry.kind is EntryKind.TURN_COMPLETED}
+    turns: defaultdict[TurnId, Progress] = defaultdict(Progress)
+    for entry in entries:
+        turns[entry.turn_id].take(entry)
     items = fold(entries)
     chores = {item.turn_id for item in items if item.role is Role.USER and is_compress(item.text)}
     said: dict[TurnId, list[SpokenMessage]] = {}
@@ -175,9 +179,9 @@ def messages(entries: Sequence[Entry]) -> list[SpokenMessage]:
         if item.role is Role.USER and item.text.strip() and not is_note(item.text):
             turn.append(SpokenMessage(role=Role.USER, text=item.text, turn_id=item.turn_id, at=item.at))
     for turn_id, turn in said.items():
-        answer = answers.get(turn_id)
-        if answer and (text := str(answer.data.get("text", "")).strip()):
-            turn.append(SpokenMessage(role=Role.ASSISTANT, text=text, turn_id=turn_id, at=answer.at))
+        progress = turns[turn_id]
+        if (text := progress.answer.strip()) and progress.settled_at is not None:
+            turn.append(SpokenMessage(role=Role.ASSISTANT, text=text, turn_id=turn_id, at=progress.settled_at))
     return [message for turn in said.values() for message in turn]
 
 

@@ -10,8 +10,32 @@ from itertools import takewhile
 from typing import assert_never, cast
 
 from holdfast.core import effects, notes
-from holdfast.core.intake import Speaker, prior_in
-from holdfast.core.journal import CLOSING, OUTPUT, PENDING, Data, Entry, EntryKind
+from holdfast.core.events import (
+    PENDING,
+    ApprovalAnswered,
+    ApprovalAsked,
+    ContextCompacted,
+    Event,
+    MessageJoined,
+    Note,
+    Reasoning,
+    Text,
+    TokensUsed,
+    ToolFinished,
+    ToolStarted,
+    TurnAccepted,
+    TurnCancelled,
+    TurnCompleted,
+    TurnDeferred,
+    TurnFailed,
+    TurnInterrupted,
+    TurnRecovered,
+    TurnStarted,
+    TurnUndone,
+    UnknownEvent,
+)
+from holdfast.core.intake import Speaker
+from holdfast.core.journal import ENDS, OUTPUT, WORDS, Entry, ends_attempt
 from holdfast.core.notes import Recovery
 from holdfast.ids import TurnId
 
@@ -62,7 +86,7 @@ def fold(entries: Iterable[Entry]) -> list[Item]:
     closed: set[tuple[TurnId, int]] = set()
     for entry in entries:
         placed, attempt = turns.setdefault(entry.turn_id, []), (entry.turn_id, entry.attempt)
-        if entry.kind in _CLOSING_KINDS:
+        if isinstance(entry.event, ENDS):
             closed.add(attempt)
         elif entry.nth is not None and attempt in closed:
             late.setdefault(entry.turn_id, []).append(entry)
@@ -73,15 +97,14 @@ def fold(entries: Iterable[Entry]) -> list[Item]:
     return [item for placed in turns.values() if not _left_out(placed) for item in _items(placed)]
 
 
-_CLOSING_KINDS = frozenset(CLOSING.values())
-
-
 def _left_out(placed: Sequence[Entry]) -> bool:
     """Return whether a turn shows nothing of its own: it was undone, or its message joined another turn and stands there."""
-    return any(
-        entry.kind is EntryKind.TURN_UNDONE or (entry.kind is EntryKind.TURN_COMPLETED and "joined" in entry.data)
-        for entry in placed
-    )
+    ends = (entry.event for entry in placed if isinstance(entry.event, _LEAVING))
+    return any(isinstance(event, TurnUndone) or event.joined for event in ends)
+
+
+# Only these can say that a turn shows nothing of its own.
+_LEAVING = (TurnUndone, TurnCompleted)
 
 
 def _put_back(placed: list[Entry], late: list[Entry]) -> list[Entry]:
@@ -104,19 +127,21 @@ def _items(placed: list[Entry]) -> list[Item]:
     cards: dict[str | None, list[int]] = {}
     attempt_of_last = 0
     for entry in placed:
-        if entry.kind in _SILENT:
-            continue
-        if items and _SPOKEN.get(entry.kind) is items[-1].role and attempt_of_last == entry.attempt:
-            pieces[-1].append(_text(entry.data))
+        event = entry.event
+        if isinstance(event, WORDS):
+            if items and _SPOKEN[type(event)] is items[-1].role and attempt_of_last == entry.attempt:
+                pieces[-1].append(event.text)
+                continue
+        elif isinstance(event, _SILENT):
             continue
         item = _item(entry, lost.get(entry.attempt))
         if item is None:
             continue
-        if entry.kind is EntryKind.TURN_ACCEPTED:
-            before = _said_before(entry)
+        if isinstance(event, TurnAccepted):
+            before = _said_before(entry, event)
             items += before
             pieces += [[each.text] for each in before]
-        if entry.kind is EntryKind.TOOL_FINISHED and _finish_tool(items, cards.get(item.call_id, []), item):
+        if isinstance(event, ToolFinished) and _finish_tool(items, cards.get(item.call_id, []), item):
             continue
         if item.role is Role.TOOL:
             cards.setdefault(item.call_id, []).append(len(items))
@@ -128,10 +153,10 @@ def _items(placed: list[Entry]) -> list[Item]:
     ]
 
 
-def _said_before(accepted: Entry) -> list[Item]:
+def _said_before(entry: Entry, accepted: TurnAccepted) -> list[Item]:
     return [
-        Item(role=Role.PRIOR, turn_id=accepted.turn_id, at=accepted.at, text=each.text, kind=each.speaker)
-        for each in prior_in(accepted.data)
+        Item(role=Role.PRIOR, turn_id=entry.turn_id, at=entry.at, text=each.text, kind=each.speaker)
+        for each in accepted.said_before
     ]
 
 
@@ -157,46 +182,24 @@ def main_argument(args: object) -> str:
 
 def _recoveries(placed: Sequence[Entry]) -> dict[int, Recovery]:
     """Return how much was found of each attempt that was interrupted."""
-    resolved = {entry.attempt for entry in placed if entry.kind is EntryKind.TURN_RECOVERED}
-    shown = {entry.attempt for entry in placed if entry.kind in OUTPUT}
+    lost = [(entry.attempt, entry.event) for entry in placed if isinstance(entry.event, TurnInterrupted)]
+    if not lost:
+        return {}
+    resolved = {entry.attempt for entry in placed if isinstance(entry.event, TurnRecovered)}
+    shown = {entry.attempt for entry in placed if isinstance(entry.event, OUTPUT)}
     found: dict[int, Recovery] = {}
-    for entry in placed:
-        if entry.kind is not EntryKind.TURN_INTERRUPTED:
-            continue
-        if entry.attempt not in resolved and entry.data.get("recovery") == PENDING:
-            found[entry.attempt] = Recovery.PENDING
+    for attempt, event in lost:
+        if attempt not in resolved and event.recovery == PENDING:
+            found[attempt] = Recovery.PENDING
         else:
-            found[entry.attempt] = Recovery.OUTPUT if entry.attempt in shown else Recovery.NOTHING
+            found[attempt] = Recovery.OUTPUT if attempt in shown else Recovery.NOTHING
     return found
 
 
 # What comes in pieces that belong together.
-_SPOKEN = {EntryKind.TEXT: Role.ASSISTANT, EntryKind.REASONING: Role.REASONING}
+_SPOKEN = {Text: Role.ASSISTANT, Reasoning: Role.REASONING}
 # What shows nothing: most entries of a long conversation, so they are passed over before anything is made of them.
-_SILENT = frozenset(
-    {
-        EntryKind.TURN_STARTED,
-        EntryKind.TURN_DEFERRED,
-        EntryKind.TURN_COMPLETED,
-        EntryKind.TURN_RECOVERED,
-        EntryKind.TURN_UNDONE,
-        EntryKind.USAGE,
-    }
-)
-_ROLES = {
-    **_SPOKEN,
-    EntryKind.TURN_ACCEPTED: Role.USER,
-    EntryKind.MESSAGE_JOINED: Role.USER,
-    EntryKind.TOOL_STARTED: Role.TOOL,
-    EntryKind.TOOL_FINISHED: Role.TOOL,
-    EntryKind.APPROVAL_ASKED: Role.QUESTION,
-    EntryKind.APPROVAL_ANSWERED: Role.QUESTION,
-    EntryKind.TURN_FAILED: Role.MARKER,
-    EntryKind.TURN_CANCELLED: Role.MARKER,
-    EntryKind.TURN_INTERRUPTED: Role.MARKER,
-}
-# What no attempt brought forth, so none can have left it behind.
-_LASTING = frozenset({EntryKind.TURN_ACCEPTED, EntryKind.MESSAGE_JOINED, EntryKind.CONTEXT_COMPACTED, *CLOSING.values()})
+_SILENT = (TokensUsed, TurnStarted, TurnDeferred, TurnCompleted, TurnRecovered, TurnUndone)
 
 
 def _finish_tool(items: list[Item], cards: list[int], finished: Item) -> bool:
@@ -210,78 +213,62 @@ def _finish_tool(items: list[Item], cards: list[int], finished: Item) -> bool:
     return False
 
 
-def _text(data: Data, key: str = "text") -> str:
-    value = data.get(key, "")
-    return value if isinstance(value, str) else ""
-
-
 def _item(entry: Entry, recovery: Recovery | None) -> Item | None:
     """Return what one entry shows; `recovery` is None unless its attempt was interrupted."""
-    data = entry.data
-    plain = Item(
-        role=_ROLES.get(entry.kind, Role.NOTE),
-        turn_id=entry.turn_id,
-        at=entry.at,
-        text=_text(data),
-        recovered=recovery is not None and entry.kind not in _LASTING,
-    )
-    match entry.kind:
-        case EntryKind.TURN_ACCEPTED | EntryKind.TEXT | EntryKind.REASONING | EntryKind.NOTE:
-            return plain
-        case EntryKind.MESSAGE_JOINED:
-            return replace(plain, kind="joined")
-        case EntryKind.TOOL_STARTED:
-            name, call_id = _text(data, "name"), _text(data, "call_id")
-            return replace(plain, name=name, call_id=call_id, args=data.get("args"))
-        case EntryKind.TOOL_FINISHED:
-            result = data.get("result")
-            return replace(
-                plain,
-                name=_text(data, "name"),
-                call_id=_text(data, "call_id"),
-                args=data.get("args"),
-                result=result if isinstance(result, str) else None,
-                outcome=_text(data, "outcome"),
-            )
-        case EntryKind.APPROVAL_ASKED:
-            return replace(plain, kind="asked")
-        case EntryKind.APPROVAL_ANSWERED:
-            return replace(plain, kind="answered")
-        case EntryKind.CONTEXT_COMPACTED:
-            return replace(plain, kind=COMPACTED, args={"through": _text(data, "through")})
-        case EntryKind.TURN_FAILED | EntryKind.TURN_CANCELLED | EntryKind.TURN_INTERRUPTED:
-            kind = entry.kind.partition(".")[2]
-            return replace(plain, kind=kind, text=_marker(entry, recovery))
-        case (
-            EntryKind.TURN_STARTED
-            | EntryKind.TURN_DEFERRED
-            | EntryKind.TURN_COMPLETED
-            | EntryKind.TURN_RECOVERED
-            | EntryKind.TURN_UNDONE
-            | EntryKind.USAGE
-        ):
+    shown = _shown(entry, entry.event, recovery)
+    # What no attempt brought forth, none can have left behind.
+    lasts = isinstance(entry.event, TurnAccepted | MessageJoined | ContextCompacted) or ends_attempt(entry.event)
+    return replace(shown, recovered=True) if shown and recovery is not None and not lasts else shown
+
+
+def _shown(entry: Entry, event: Event, recovery: Recovery | None) -> Item | None:  # noqa: C901 - One case for each type of event.
+    def item(role: Role, text: str = "", kind: str | None = None) -> Item:
+        return Item(role=role, turn_id=entry.turn_id, at=entry.at, text=text, kind=kind)
+
+    match event:
+        case Text(text=text) | Reasoning(text=text):
+            return item(_SPOKEN[type(event)], text)
+        case TurnAccepted(text=text):
+            return item(Role.USER, text)
+        case MessageJoined(text=text):
+            return item(Role.USER, text, "joined")
+        case ToolStarted(call_id=call_id, name=name, args=args):
+            return replace(item(Role.TOOL), call_id=call_id, name=name, args=args)
+        case ToolFinished(call_id=call_id, name=name, outcome=outcome):
+            finished = replace(item(Role.TOOL), call_id=call_id, name=name, outcome=outcome)
+            return replace(finished, args=event.args or None, result=event.result or None)
+        case ApprovalAsked(text=text):
+            return item(Role.QUESTION, text, "asked")
+        case ApprovalAnswered(text=text):
+            return item(Role.QUESTION, text, "answered")
+        case Note(text=text):
+            return item(Role.NOTE, text)
+        case UnknownEvent():
+            # A newer version wrote it.  Shown as a note, so that nothing that was said is missing.
+            return item(Role.NOTE, event.text)
+        case ContextCompacted(text=text, through=through):
+            return replace(item(Role.NOTE, text, COMPACTED), args={"through": through})
+        case TurnFailed(error=error):
+            return item(Role.MARKER, notes.failed(error), "failed")
+        case TurnCancelled(cause=cause):
+            return item(Role.MARKER, notes.cancelled(cause), "cancelled")
+        case TurnInterrupted(cause=cause, error=error):
+            marker = notes.interrupted(cause, recovery or Recovery.NOTHING, error)
+            return item(Role.MARKER, marker, "interrupted")
+        case TurnStarted() | TurnDeferred() | TurnCompleted() | TurnRecovered() | TurnUndone() | TokensUsed():
             return None
         case _:
-            assert_never(entry.kind)
-
-
-def _marker(entry: Entry, recovery: Recovery | None) -> str:
-    """Return what stands at the end of a turn that was not answered."""
-    if entry.kind is EntryKind.TURN_FAILED:
-        return notes.failed(_text(entry.data, "error"))
-    if entry.kind is EntryKind.TURN_CANCELLED:
-        return notes.cancelled(_text(entry.data, "cause"))
-    return notes.interrupted(_text(entry.data, "cause"), recovery or Recovery.NOTHING, _text(entry.data, "error"))
+            assert_never(event)
 
 
 def cut_off_by(entries: Sequence[Entry]) -> str | None:
     """Return the cause of the last interruption that stands in the transcript and no completed turn has followed yet."""
-    undone = {entry.turn_id for entry in entries if entry.kind is EntryKind.TURN_UNDONE}
+    undone = {entry.turn_id for entry in entries if isinstance(entry.event, TurnUndone)}
     cause: str | None = None
     for entry in entries:
-        if entry.kind is EntryKind.TURN_INTERRUPTED and entry.turn_id not in undone:
-            cause = _text(entry.data, "cause")
-        elif entry.kind is EntryKind.TURN_COMPLETED and "joined" not in entry.data:
+        if isinstance(entry.event, TurnInterrupted) and entry.turn_id not in undone:
+            cause = entry.event.cause
+        elif isinstance(entry.event, TurnCompleted) and not entry.event.joined:
             cause = None
     return cause
 

@@ -16,8 +16,9 @@ from holdfast.clock import Clock
 from holdfast.config import ServerConfig
 from holdfast.core import images as pictures
 from holdfast.core import processes
+from holdfast.core.events import ApprovalAsked
 from holdfast.core.intake import Busy, Image, Inbound, Receipt
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.journal import Entry
 from holdfast.core.keys import LOCAL
 from holdfast.core.redaction import Redaction
 from holdfast.core.retries import Try
@@ -445,8 +446,8 @@ class LocalDesk(StoreReading):
 
     async def _asked(self, turn_id: TurnId) -> str:
         entries = await self.store.journal.read_turn(turn_id)
-        asked = [entry.data.get("question_id") for entry in entries if entry.kind is EntryKind.APPROVAL_ASKED]
-        return str(asked[-1]) if asked else ""
+        asked = [entry.event.question_id for entry in entries if isinstance(entry.event, ApprovalAsked)]
+        return asked[-1] if asked else ""
 
 
 def _refuse_odd(name: str) -> None:

@@ -21,7 +21,7 @@ from holdfast.config import Config, GatewayConfig
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.journal import CLOSING
+from holdfast.core.journal import settles
 from holdfast.core.keys import LOCAL
 from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
@@ -42,7 +42,6 @@ COMMITS = 0.25
 # Less than a turn takes, so that some are cut in each drain and some are not.
 DRAIN_MS = 25
 TARGET = "ledger:out"
-_CLOSING = frozenset(CLOSING.values())
 
 
 class Ledger:
@@ -150,7 +149,7 @@ async def _show(engine: Engine, receipt: Receipt) -> None:
     async for entry in engine.feed.follow(receipt.session_id):
         if entry.turn_id == receipt.turn_id:
             print("shown", entry.session_id, entry.seq, entry.kind, flush=True)
-            if entry.kind in _CLOSING and not entry.data.get("continues"):
+            if settles(entry.event):
                 return
 
 

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.core import notes
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.events import TurnCompleted, TurnInterrupted, TurnStarted
+from holdfast.core.journal import Entry
 from holdfast.core.sessions import STRIKES_MAX
 from holdfast.core.turns import Cause, Turn, TurnState
 from holdfast.ids import SessionId, TurnId
@@ -35,12 +36,12 @@ def judge_strikes(
 def _judge_given_up(entries: Sequence[Entry], lives: Mapping[_Attempt, int], company: Counter[int]) -> Iterator[str]:
     strikes = 0
     for entry in entries:
-        if entry.kind is EntryKind.TURN_COMPLETED:
+        if isinstance(entry.event, TurnCompleted):
             strikes = 0
-        if entry.kind is not EntryKind.TURN_INTERRUPTED:
+        if not isinstance(entry.event, TurnInterrupted):
             continue
         strikes += 1
-        if entry.data.get("error") != notes.GIVEN_UP:
+        if entry.event.error != notes.GIVEN_UP:
             continue
         if strikes < STRIKES_MAX:
             yield f"S2 given up after {strikes} interruptions: {entry.turn_id}"
@@ -55,11 +56,11 @@ def _lives(journals: Mapping[SessionId, Sequence[Entry]], ends_ms: Sequence[int]
         (entry.turn_id, entry.attempt): bisect_left(ends_ms, entry.at)
         for entries in journals.values()
         for entry in entries
-        if entry.kind is EntryKind.TURN_STARTED
+        if isinstance(entry.event, TurnStarted)
     }
 
 
 def _crashed(entry: Entry) -> _Attempt | None:
     """Return the attempt that an entry says was cut off by a crash."""
-    is_crash = entry.kind is EntryKind.TURN_INTERRUPTED and entry.data.get("cause") == Cause.CRASH
+    is_crash = isinstance(entry.event, TurnInterrupted) and entry.event.cause == Cause.CRASH
     return (entry.turn_id, entry.attempt) if is_crash else None

@@ -236,7 +236,7 @@ def _interruptions() -> Transaction[list[Row]]:
 
 
 def _judge_shown(seen: Seen, journals: dict[SessionId, list[Entry]]) -> list[str]:
-    there = {(entry.session_id, entry.seq, entry.kind.value) for entries in journals.values() for entry in entries}
+    there = {(entry.session_id, entry.seq, entry.kind) for entries in journals.values() for entry in entries}
     return [f"J1 shown and gone: {each}" for each in seen.shown - there if each[0] in journals]
 
 

@@ -17,7 +17,8 @@ from typing import TypeVar
 
 from holdfast.clock import Clock
 from holdfast.core.effects import Call, CallState
-from holdfast.core.journal import LATE, DraftEntry, Entry, EntryKind
+from holdfast.core.events import ToolStarted
+from holdfast.core.journal import LATE, DraftEntry, Entry
 from holdfast.core.turns import Turn
 from holdfast.engine.feed import Feed
 from holdfast.engine.persistence import persist
@@ -43,7 +44,7 @@ class Batch:
     def that_happened(self) -> Batch:
         """Return a batch that the store refused without the starts of calls: these were recorded first, so none ran."""
         moves = [(before, after) for before, after in self.moves if after.state is not CallState.STARTED]
-        return Batch(drafts=[draft for draft in self.drafts if draft.kind is not EntryKind.TOOL_STARTED], moves=moves)
+        return Batch(drafts=[draft for draft in self.drafts if not isinstance(draft.event, ToolStarted)], moves=moves)
 
 
 class Backlog:
@@ -222,6 +223,6 @@ class Backlog:
         for batch in batches:
             for draft in batch.drafts:
                 nth += 1
-                if draft.kind in LATE and only in (None, batch):
+                if isinstance(draft.event, LATE) and only in (None, batch):
                     lines.append((nth, draft))
         return lines

@@ -10,11 +10,13 @@ from dataclasses import replace
 from typing import cast
 
 import msgspec
+from msgspec import UNSET
 
 from holdfast.clock import Clock
 from holdfast.core import effects, questions
 from holdfast.core.effects import Call
-from holdfast.core.journal import DraftEntry, EntryKind
+from holdfast.core.events import ApprovalAsked, ToolFinished, ToolStarted
+from holdfast.core.journal import DraftEntry
 from holdfast.core.questions import About, Decision, Question
 from holdfast.core.redaction import Redaction
 from holdfast.core.turns import Turn
@@ -136,17 +138,18 @@ class Calls:
 
     def _asking(self, question: Question, use: Use | None = None, call: Call | None = None) -> DraftEntry:
         shown = self._shown(question)
-        data: dict[str, object] = {
-            "question_id": shown.id,
-            "text": shown.text,
-            "about": shown.about.value,
-            "choices": list(shown.choices),
-            "detail": dict(shown.detail),
-            "expires_at": shown.expires_at,
-        }
-        if use and call:
-            data |= {"call_id": call.id, "name": call.name, "args": self._redaction.value(use.args)}
-        return DraftEntry(kind=EntryKind.APPROVAL_ASKED, at=self._clock.now_ms(), data=data)
+        asked = ApprovalAsked(
+            question_id=shown.id,
+            text=shown.text,
+            about=shown.about.value,
+            choices=tuple(shown.choices),
+            detail=dict(shown.detail),
+            expires_at=shown.expires_at,
+            call_id=call.id if use and call else "",
+            name=call.name if use and call else "",
+            args=self._redaction.value(use.args) if use and call else UNSET,
+        )
+        return DraftEntry(at=self._clock.now_ms(), event=asked)
 
     async def _close(self, ended: Moves) -> None:
         """Record calls that a person has ended: they never started, and are shown with what was wanted."""
@@ -191,12 +194,12 @@ class Calls:
         return replace(started.on(effects.CallEvent.FAIL), result=f"{tool.name} failed; see the gateway's log")
 
     def _started(self, use: Use, call: Call) -> DraftEntry:
-        data = {"call_id": call.id, "name": call.name, "args": self._redaction.value(use.args)}
-        return DraftEntry(kind=EntryKind.TOOL_STARTED, at=self._clock.now_ms(), data=data)
+        started = ToolStarted(call_id=call.id, name=call.name, args=self._redaction.value(use.args))
+        return DraftEntry(at=self._clock.now_ms(), event=started)
 
-    def _finished(self, ended: Call, **more: object) -> DraftEntry:
-        data = {"call_id": ended.id, "name": ended.name, "outcome": ended.state.value, "result": ended.result, **more}
-        return DraftEntry(kind=EntryKind.TOOL_FINISHED, at=self._clock.now_ms(), data=data)
+    def _finished(self, ended: Call, args: object = UNSET) -> DraftEntry:
+        finished = ToolFinished(call_id=ended.id, name=ended.name, outcome=ended.state.value, result=ended.result, args=args)
+        return DraftEntry(at=self._clock.now_ms(), event=finished)
 
     async def _save(self, drafts: Sequence[DraftEntry], moves: Moves) -> None:
         await self._record(drafts, moves)

@@ -12,7 +12,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.config import ONE_SHOT_DAYS, Config
 from holdfast.core import notes
 from holdfast.core.admission import Places
-from holdfast.core.journal import DraftEntry, EntryKind
+from holdfast.core.events import ApprovalAnswered
 from holdfast.core.redaction import Redaction
 from holdfast.core.report import BootReport
 from holdfast.core.turns import Cause, OnCrash, Policy, Resume, Turn
@@ -233,9 +233,8 @@ class Engine:
 
     async def answer(self, turn_id: TurnId, question_id: str, text: str) -> Turn:
         """Answer the question a turn waits for; it goes on from there."""
-        data = {"question_id": question_id, "text": self._parts.redaction.text(text)}
-        draft = DraftEntry(kind=EntryKind.APPROVAL_ANSWERED, at=self._parts.clock.now_ms(), data=data)
-        return await self._parts.store.turns.answer(turn_id, draft)
+        given = ApprovalAnswered(question_id=question_id, text=self._parts.redaction.text(text))
+        return await self._parts.store.turns.answer(turn_id, given, self._parts.clock.now_ms())
 
     @property
     def running(self) -> int:

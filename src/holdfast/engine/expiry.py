@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from holdfast.clock import Clock
-from holdfast.core.journal import DraftEntry, EntryKind
+from holdfast.core.events import ApprovalAnswered
 from holdfast.core.questions import EXPIRED, AskedQuestion
 from holdfast.engine.tuning import Tuning
 from holdfast.errors import Rejected, Stale, Unavailable
@@ -33,10 +33,9 @@ class Expiry:
             await self._clock.sleep_ms(self._tuning.expiry_ms)
 
     async def _expire(self, asked: AskedQuestion) -> None:
-        data = {"question_id": asked.question.id, "text": EXPIRED}
-        draft = DraftEntry(kind=EntryKind.APPROVAL_ANSWERED, at=self._clock.now_ms(), data=data)
+        given = ApprovalAnswered(question_id=asked.question.id, text=EXPIRED)
         try:
-            await self._store.turns.answer(asked.turn_id, draft)
+            await self._store.turns.answer(asked.turn_id, given, self._clock.now_ms())
         except (Rejected, Stale) as moved:
             # Answered, cancelled or deleted at the last moment.
             log.info("question %s of turn %s did not expire: %s", asked.question.id, asked.turn_id, moved)

@@ -10,7 +10,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.core.journal import Entry, EntryKind
+from msgspec import structs
+
+from holdfast.core.events import ContextCompacted, TurnAccepted
+from holdfast.core.journal import Entry
 from holdfast.core.transcript import Item, fold
 from holdfast.core.turns import Turn
 from holdfast.engine.live import LiveSessions
@@ -100,7 +103,7 @@ def _folds(entries: Sequence[Entry], known: Folds) -> Folds:
     """Fold each turn by itself, and only those that have grown."""
     turns: dict[TurnId, list[Entry]] = {}
     for entry in entries:
-        if entry.kind is not EntryKind.CONTEXT_COMPACTED:
+        if not isinstance(entry.event, ContextCompacted):
             turns.setdefault(entry.turn_id, []).append(entry)
     folds: Folds = {}
     for turn_id, placed in turns.items():
@@ -111,13 +114,13 @@ def _folds(entries: Sequence[Entry], known: Folds) -> Folds:
 
 def _from_the_summary_on(entries: Sequence[Entry]) -> list[Entry]:
     """Leave out what older turns, for which a summary stands, wrote while a later one was waiting already."""
-    staying = {entry.turn_id for entry in entries if entry.kind is EntryKind.TURN_ACCEPTED}
-    return [entry for entry in entries if entry.turn_id in staying or entry.kind is EntryKind.CONTEXT_COMPACTED]
+    staying = {entry.turn_id for entry in entries if isinstance(entry.event, TurnAccepted)}
+    return [entry for entry in entries if entry.turn_id in staying or isinstance(entry.event, ContextCompacted)]
 
 
 def _last_summary(entries: Sequence[Entry]) -> list[Entry]:
-    return [entry for entry in entries if entry.kind is EntryKind.CONTEXT_COMPACTED][-1:]
+    return [entry for entry in entries if isinstance(entry.event, ContextCompacted)][-1:]
 
 
 def _size(entry: Entry) -> int:
-    return _ENTRY_CHARS + sum(len(value) for value in entry.data.values() if isinstance(value, str))
+    return _ENTRY_CHARS + sum(len(value) for value in structs.astuple(entry.event) if isinstance(value, str))

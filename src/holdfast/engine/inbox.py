@@ -11,7 +11,8 @@ from typing import cast
 from holdfast.clock import Clock
 from holdfast.config import GatewayConfig, SessionsConfig
 from holdfast.core import commands
-from holdfast.core.intake import Busy, Inbound, Receipt, prior_in, request_in
+from holdfast.core.intake import Busy, Inbound, Receipt
+from holdfast.core.journal import acceptance
 from holdfast.core.redaction import Redaction
 from holdfast.core.resets import Reset, When
 from holdfast.core.turns import SETTLED, Mode, Turn, TurnState
@@ -66,7 +67,7 @@ class Inbox:
         if turn.state not in SETTLED:
             raise IllegalMove(turn.id, turn.state, "be asked again; cancel it first")
         session = await self._store.sessions.get(turn.session_id)
-        accepted, *_ = await self._store.journal.read_turn(turn.id)
+        accepted = acceptance(await self._store.journal.read_turn(turn.id))
         return await self._take_in(
             Inbound(
                 conversation=session.key,
@@ -80,8 +81,8 @@ class Inbox:
                 reply_to=turn.reply_to,
                 one_shot=session.one_shot,
                 images=tuple(await self._store.turns.images(turn.id)),
-                prior=prior_in(accepted.data),
-                request=request_in(accepted.data),
+                prior=accepted.said_before,
+                request=accepted.request or {},
                 verbatim=turn.verbatim,
             )
         )

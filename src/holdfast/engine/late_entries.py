@@ -86,9 +86,8 @@ class LateEntries:
                 turn_id=turn.id,
                 attempt=file.attempt,
                 nth=nth,
-                kind=draft.kind,
                 at=draft.at,
-                data=draft.data,
+                event=draft.event,
             )
             for nth, draft in await asyncio.to_thread(file.read)
         ]

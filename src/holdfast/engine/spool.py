@@ -17,13 +17,15 @@ from pathlib import Path
 from typing import cast
 
 from holdfast.clock import SystemClock
-from holdfast.core.journal import LATE, DraftEntry, EntryKind
+from holdfast.core.events import content
+from holdfast.core.journal import LATE, DraftEntry
 from holdfast.core.turns import Turn
 from holdfast.ids import NodeId, TurnId
 
 _FILE = re.compile(r"(\w+)\.(\d+)\.jsonl")
 
 Line = tuple[int, DraftEntry]
+_LATE_KINDS = frozenset(each.kind for each in LATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +139,8 @@ def _home_id(home: Path) -> str:
 def _encode(line: Line) -> bytes:
     nth, draft = line
     # Escaped, so that it holds half a surrogate pair too; the store decides what becomes of one.
-    return json.dumps({"nth": nth, "kind": draft.kind, "at": draft.at, "data": draft.data}).encode("ascii") + b"\n"
+    entry = {"nth": nth, "kind": draft.event.kind, "at": draft.at, "data": content(draft.event)}
+    return json.dumps(entry).encode("ascii") + b"\n"
 
 
 def _parse(text: bytes) -> Line:
@@ -145,8 +148,8 @@ def _parse(text: bytes) -> Line:
         raise ValueError("a line without its end")
     decoded: object = json.loads(text)
     match decoded:
-        case {"nth": int(nth), "kind": str(kind), "at": int(at), "data": dict(data)} if kind in LATE:  # pyright: ignore[reportUnknownVariableType] - Untyped until here.
-            return nth, DraftEntry(kind=EntryKind(kind), at=at, data=cast("dict[str, object]", data))
+        case {"nth": int(nth), "kind": str(kind), "at": int(at), "data": dict(data)} if kind in _LATE_KINDS:  # pyright: ignore[reportUnknownVariableType] - Untyped until here.
+            return nth, DraftEntry.read(kind, at, cast("dict[str, object]", data))
         case _:
             raise ValueError("not an entry")
 

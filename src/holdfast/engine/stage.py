@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, replace
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from holdfast.clock import Clock
 from holdfast.core.effects import Call
-from holdfast.core.journal import DraftEntry, EntryKind
+from holdfast.core.events import ContextCompacted, Note, Reasoning, Text, TokensUsed
+from holdfast.core.journal import DraftEntry
 from holdfast.core.questions import Question
 from holdfast.core.redaction import RedactedStream, Redaction
 from holdfast.core.turns import Turn
@@ -29,6 +30,7 @@ from holdfast.store.journal import JournalStore
 from holdfast.store.questions import QuestionStore
 
 T = TypeVar("T")
+Words: TypeAlias = type[Text] | type[Reasoning]
 
 # An agent that is faster than the disk waits for it.
 BUFFER_MAX_CHARS = 64 * 1024
@@ -69,9 +71,9 @@ class TurnStage:
         self._drafts: list[DraftEntry] = []
         # Words come often and one by one, so they are processed once for each batch.
         self._words: list[str] = []
-        self._voice = EntryKind.TEXT
+        self._voice: Words = Text
         self._chars = 0
-        self._streams = {kind: RedactedStream(redaction) for kind in (EntryKind.TEXT, EntryKind.REASONING)}
+        self._streams: dict[Words, RedactedStream] = {kind: RedactedStream(redaction) for kind in (Text, Reasoning)}
         self._steering = steering
         self._dirty = asyncio.Event()
         self.spoke = False
@@ -87,10 +89,10 @@ class TurnStage:
 
     async def say(self, text: str) -> None:
         self.spoke = True
-        await self._stream(EntryKind.TEXT, text)
+        await self._stream(Text, text)
 
     async def think(self, text: str) -> None:
-        await self._stream(EntryKind.REASONING, text)
+        await self._stream(Reasoning, text)
 
     async def heed(self) -> list[str]:
         if self._steering is None or self._backlog.is_behind() or not await self._steering.is_wanted(self.turn):
@@ -116,20 +118,20 @@ class TurnStage:
         self.advanced = True
         # Nothing waits for it: it is durable with the next write.
         self._gather()
-        self._drafts.append(DraftEntry(kind=EntryKind.USAGE, at=self._clock.now_ms(), data=asdict(used)))
+        self._drafts.append(DraftEntry(at=self._clock.now_ms(), event=TokensUsed(**asdict(used))))
         self._dirty.set()
 
     async def note(self, text: str) -> None:
-        data = {"text": self._redaction.text(text)}
-        await self._record([DraftEntry(kind=EntryKind.NOTE, at=self._clock.now_ms(), data=data)])
+        note = Note(text=self._redaction.text(text))
+        await self._record([DraftEntry(at=self._clock.now_ms(), event=note)])
 
     async def compact(self, summary: str, through: TurnId) -> None:
         turns = list(self._begins)
         if through not in turns[: turns.index(self.turn.id)]:
             raise Rejected(f"turn {through} is not before this one, so no summary can stand for it")
         after = self._begins[turns[turns.index(through) + 1]] - 1
-        data = {"text": self._redaction.text(summary), "through": through, "after": after}
-        await self._record([DraftEntry(kind=EntryKind.CONTEXT_COMPACTED, at=self._clock.now_ms(), data=data)])
+        compacted = ContextCompacted(text=self._redaction.text(summary), through=through, after=after)
+        await self._record([DraftEntry(at=self._clock.now_ms(), event=compacted)])
 
     def rest(self) -> AbstractAsyncContextManager[None]:
         return self._resting.rest(self.turn.id)
@@ -192,7 +194,7 @@ class TurnStage:
         """Stop; what the store has not taken is left on disk, if there is a place for it."""
         await self._backlog.leave(self.take_rest())
 
-    async def _stream(self, kind: EntryKind, text: str) -> None:
+    async def _stream(self, kind: Words, text: str) -> None:
         if not text:
             return
         if kind is not self._voice:
@@ -211,14 +213,14 @@ class TurnStage:
             text, self._words = "".join(self._words), []
             self._put(self._voice, self._streams[self._voice].feed(text))
 
-    def _put(self, kind: EntryKind, text: str) -> None:
+    def _put(self, kind: Words, text: str) -> None:
         if not text:
             return
-        if self._drafts and self._drafts[-1].kind is kind:
-            last = self._drafts[-1]
-            self._drafts[-1] = replace(last, data={"text": f"{last.data['text']}{text}"})
+        last = self._drafts[-1] if self._drafts else None
+        if last and isinstance(last.event, kind):
+            self._drafts[-1] = replace(last, event=kind(text=f"{last.event.text}{text}"))
         else:
-            self._drafts.append(DraftEntry(kind=kind, at=self._clock.now_ms(), data={"text": text}))
+            self._drafts.append(DraftEntry(at=self._clock.now_ms(), event=kind(text=text)))
         self._dirty.set()
 
     def _take(self) -> list[DraftEntry]:

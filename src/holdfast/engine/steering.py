@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from holdfast.clock import Clock
 from holdfast.core import notes
+from holdfast.core.events import MessageJoined
 from holdfast.core.journal import Entry
 from holdfast.core.turns import Turn
 from holdfast.engine.persistence import persist
 from holdfast.errors import Unavailable
-from holdfast.ids import SessionId, TurnId
+from holdfast.ids import SessionId
 from holdfast.store.turns import TurnStore
 
 
@@ -42,6 +43,9 @@ class Steering:
 
     async def heard(self, joined: Entry) -> str:
         """Return what a message that has joined says, and that pictures came with it, which a running turn cannot see."""
-        text, turn_id = str(joined.data.get("text", "")), TurnId(str(joined.data.get("turn_id", "")))
-        pictures = len(await persist(self._clock, lambda: self._turns.images(turn_id)))
-        return f"{text}\n\n{notes.pictures_later(pictures)}" if pictures else text
+        match joined.event:
+            case MessageJoined(text=text, turn_id=turn_id):
+                pictures = len(await persist(self._clock, lambda: self._turns.images(turn_id)))
+                return f"{text}\n\n{notes.pictures_later(pictures)}" if pictures else text
+            case _:
+                return ""

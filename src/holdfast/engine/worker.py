@@ -11,8 +11,9 @@ from holdfast.clock import Clock
 from holdfast.core import notes
 from holdfast.core.delivery import Delivery
 from holdfast.core.ending import Ending
+from holdfast.core.events import ApprovalAnswered, MessageJoined, Note, TurnAccepted, TurnDeferred
 from holdfast.core.intake import Image
-from holdfast.core.journal import DraftEntry, Entry, EntryKind
+from holdfast.core.journal import DraftEntry, Entry, acceptance
 from holdfast.core.outages import MODEL, retry_at, waiting_since
 from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role, cut_off_by, tool_unanswered
@@ -172,12 +173,12 @@ class Worker:
             reason = notes.waited_in_vain(reason) if since is not None else reason
             await self._finish(stage, TurnEvent.FAIL, error=reason, cause=Cause.MODEL_UNAVAILABLE)
             return
-        note = {"text": notes.waits_for_model(reason, limit_ms), "waiting": MODEL}
+        note = Note(text=notes.waits_for_model(reason, limit_ms), waiting=MODEL)
         said = list(await stage.last_words())
         if since is None:
-            said.append(DraftEntry(kind=EntryKind.NOTE, at=now, data=note))
+            said.append(DraftEntry(at=now, event=note))
         # Readers of the journal see each wait, and when it ends.
-        said.append(DraftEntry(kind=EntryKind.TURN_DEFERRED, at=now, data={"error": reason, "retry_at": again_at}))
+        said.append(DraftEntry(at=now, event=TurnDeferred(error=reason, retry_at=again_at)))
         await self._end(stage, lambda: self.store.turns.defer(stage.turn, said, again_at, now))
 
     async def _repeat(self, turn_id: TurnId) -> str:
@@ -255,7 +256,7 @@ class Worker:
 
     async def _assignment(self, turn: Turn, brief: Brief, history: History) -> Assignment:
         entries, items = history.entries, history.items
-        text = next((str(e.data["text"]) for e in entries if e.turn_id == turn.id and e.kind is EntryKind.TURN_ACCEPTED), "")
+        text = acceptance(each for each in entries if each.turn_id == turn.id).text
         recalled = self.recall.ask(brief.session, turn, text)
         images = {turn_id: await self._images(turn_id) for turn_id in _pictured(entries, turn)}
         message = notes.before_message(
@@ -286,20 +287,20 @@ def _spoke_before(work: Assignment) -> bool:
 
 def _pictured(entries: Sequence[Entry], turn: Turn) -> list[TurnId]:
     """Return the last turns up to this one whose message, or one that joined it, came with pictures."""
-    joined = {entry.data.get("turn_id"): entry.turn_id for entry in entries if entry.kind is EntryKind.MESSAGE_JOINED}
-    accepted = [entry for entry in entries if entry.kind is EntryKind.TURN_ACCEPTED]
-    order = [entry.turn_id for entry in accepted]
-    found = {joined.get(entry.turn_id, entry.turn_id) for entry in accepted if entry.data.get("images")}
+    joined = {entry.event.turn_id: entry.turn_id for entry in entries if isinstance(entry.event, MessageJoined)}
+    accepted = [(entry.turn_id, entry.event) for entry in entries if isinstance(entry.event, TurnAccepted)]
+    order = [turn_id for turn_id, _ in accepted]
+    found = {joined.get(turn_id, turn_id) for turn_id, event in accepted if event.images}
     return [turn_id for turn_id in order[: order.index(turn.id) + 1] if turn_id in found][-PICTURED_TURNS_MAX:]
 
 
 def _begins(entries: Sequence[Entry]) -> dict[TurnId, int]:
-    return {entry.turn_id: entry.seq for entry in entries if entry.kind is EntryKind.TURN_ACCEPTED}
+    return {entry.turn_id: entry.seq for entry in entries if isinstance(entry.event, TurnAccepted)}
 
 
 def _answers(turn: Turn, entries: Sequence[Entry]) -> dict[str, str]:
     return {
-        str(entry.data.get("question_id")): str(entry.data.get("text", ""))
+        entry.event.question_id: entry.event.text
         for entry in entries
-        if entry.turn_id == turn.id and entry.kind is EntryKind.APPROVAL_ANSWERED
+        if entry.turn_id == turn.id and isinstance(entry.event, ApprovalAnswered)
     }

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from holdfast.core import sessions
 from holdfast.core.admission import Load
-from holdfast.core.journal import DraftEntry, Entry, EntryKind
+from holdfast.core.events import TurnStarted
+from holdfast.core.journal import DraftEntry, Entry
 from holdfast.core.turns import Turn, TurnState
 from holdfast.ids import NodeId, SessionId
 from holdfast.store import journal, locks, rows
@@ -150,4 +151,4 @@ def _claim_at_once(
 
 def started(turn: Turn, now_ms: int) -> DraftEntry:
     """Return the first entry of an attempt."""
-    return DraftEntry(kind=EntryKind.TURN_STARTED, at=now_ms, data={"attempt": turn.attempt})
+    return DraftEntry(at=now_ms, event=TurnStarted(attempt=turn.attempt))

@@ -25,8 +25,7 @@ _CLOSE = f"""
 
 def draft(state: TurnState, at: int, text: str = "", error: str | None = None, cause: str | None = None) -> DraftEntry:
     """Return the entry that closes a turn."""
-    facts = {"text": text, "error": error, "cause": cause}
-    return DraftEntry(kind=CLOSING[state], at=at, data={name: value for name, value in facts.items() if value})
+    return DraftEntry(at=at, event=CLOSING[state](text=text, error=error or "", cause=cause or ""))
 
 
 def move_session(

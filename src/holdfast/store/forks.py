@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.core.journal import Data, Entry, EntryKind
+from msgspec import structs
+
+from holdfast.core.events import ContextCompacted, Event, MessageJoined, TurnCompleted, TurnInterrupted
+from holdfast.core.journal import Entry
 from holdfast.core.quotas import Quota
 from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, Turn
@@ -64,10 +67,7 @@ def fork(
     entries = [rows.entry(row) for row in (yield Run(_ENTRIES, {"id": session_id}))]
     ids = {turn.id: new_turn_id(copy.created_at) for turn in turns}
     kept = [entry for entry in entries if entry.turn_id in ids]
-    copied = [
-        replace(entry, session_id=copy.id, turn_id=ids[entry.turn_id], seq=seq, data=_copied(entry, ids, kept))
-        for seq, entry in enumerate(kept, 1)
-    ]
+    copied = [_copied(entry, copy.id, ids, seq, kept) for seq, entry in enumerate(kept, 1)]
     copy = replace(copy, seq=len(copied), turns=len(turns), parent_id=session_id)
     yield Run(_COPY_SESSION, {**params(copy), "seq": copy.seq, "turns": copy.turns})
     yield from passages.name(copy.id, copy.owner, copy.title)
@@ -100,14 +100,27 @@ def _settled(turns: Sequence[Turn]) -> list[Turn]:
     return [turn for turn in turns if turn.id in settled and (turn.joined_to is None or turn.joined_to in settled)]
 
 
-def _copied(entry: Entry, ids: Mapping[TurnId, TurnId], kept: Sequence[Entry]) -> Data:
-    """Return the data of an entry as the copy has it: with its own turns, and without hope for what may still arrive."""
-    data = entry.data
-    named = {name: ids.get(TurnId(str(data[name])), data[name]) for name in ("joined", "turn_id", "through") if name in data}
-    if entry.kind is EntryKind.CONTEXT_COMPACTED and isinstance(after := data.get("after"), int):
-        # The entries of the copy are numbered anew, so its context begins behind as many as are left of those before.
-        named["after"] = sum(1 for each in kept if each.seq <= after)
-    return {name: value for name, value in {**data, **named}.items() if name != "recovery"}
+def _copied(entry: Entry, session_id: SessionId, ids: Mapping[TurnId, TurnId], seq: int, kept: Sequence[Entry]) -> Entry:
+    event = _renamed(entry.event, ids, kept)
+    stored = entry.stored if event == entry.event else None
+    return replace(entry, session_id=session_id, turn_id=ids[entry.turn_id], seq=seq, event=event, stored=stored)
+
+
+def _renamed(event: Event, ids: Mapping[TurnId, TurnId], kept: Sequence[Entry]) -> Event:
+    """Return an event as the copy has it: with its own turns, and without hope for what may still arrive."""
+    match event:
+        case TurnCompleted(joined=joined):
+            return structs.replace(event, joined=ids.get(joined, joined))
+        case MessageJoined(turn_id=turn_id):
+            return structs.replace(event, turn_id=ids.get(turn_id, turn_id))
+        case ContextCompacted(through=through, after=after):
+            # The entries of the copy are numbered anew, so its context begins behind as many as are left of those before.
+            left = sum(1 for each in kept if each.seq <= after)
+            return structs.replace(event, through=ids.get(through, through), after=left)
+        case TurnInterrupted():
+            return structs.replace(event, recovery="")
+        case _:
+            return event
 
 
 def params(session: Session) -> dict[str, Value]:

@@ -7,9 +7,12 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from msgspec import UNSET
+
 from holdfast.core import resets, sessions
-from holdfast.core.intake import QUEUE_MAX, Busy, Inbound, Once, Receipt, prior_in, request_in
-from holdfast.core.journal import Data, Entry, EntryKind
+from holdfast.core.events import Picture, TurnAccepted
+from holdfast.core.intake import QUEUE_MAX, Busy, Inbound, Once, Receipt
+from holdfast.core.journal import Entry
 from holdfast.core.keys import LOCAL
 from holdfast.core.quotas import Quota
 from holdfast.core.retries import Try
@@ -365,25 +368,21 @@ def _insert(
         turn_id=turn_id,
         attempt=0,
         nth=None,
-        kind=EntryKind.TURN_ACCEPTED,
         at=now_ms,
-        data=_shown(message),
+        event=rows.storable(_shown(message)),
     )
     yield from journal.insert([entry])
 
 
-def _shown(message: Inbound) -> Data:
+def _shown(message: Inbound) -> TurnAccepted:
     """Return what the entry of an acceptance says, which is all that is kept of the message but its pictures."""
-    shown: dict[str, object] = {"text": message.text}
-    if message.sent_as:
-        shown["key"] = message.sent_as
-    if message.images:
-        shown["images"] = [{"media_type": image.media_type, "bytes": len(image.data)} for image in message.images]
-    if message.prior:
-        shown["prior"] = [{"speaker": each.speaker.value, "text": each.text} for each in message.prior]
-    if message.request:
-        shown["request"] = message.request
-    return shown
+    return TurnAccepted(
+        text=message.text,
+        key=message.sent_as or "",
+        images=tuple(Picture(media_type=image.media_type, bytes=len(image.data)) for image in message.images),
+        prior=message.prior,
+        request=dict(message.request) or UNSET,
+    )
 
 
 def _image_params(message: Inbound, turn_id: TurnId) -> list[Params]:
@@ -415,8 +414,8 @@ def _redo(
         message,
         text=text,
         images=tuple(images),
-        prior=prior_in(shown),
-        request=request_in(shown),
+        prior=shown.said_before,
+        request=shown.request or {},
         verbatim=undone.verbatim,
         dedupe_key=None,
         sent_as=None,

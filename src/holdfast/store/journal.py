@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from holdfast.core import effects
 from holdfast.core.effects import Call
-from holdfast.core.journal import DraftEntry, Entry, EntryKind, takes_late
+from holdfast.core.events import ContextCompacted, EntryKind, ToolFinished
+from holdfast.core.journal import DraftEntry, Entry, takes_late
 from holdfast.core.segments import Segment
 from holdfast.core.sessions import NOBODY, Session
 from holdfast.core.turns import Turn, TurnState
@@ -208,14 +209,14 @@ def _already_appended(turn: Turn, drafts: Sequence[DraftEntry]) -> Transaction[t
     found = yield Run(_READ_HOLD, {"id": turn.id})
     stands = replace(turn, nth=last)
     stored = yield from written(stands, turn.nth)
-    expected = yield Together([Run(_WRITTEN_LIKE, {"data": rows.encode(draft.data)}) for draft in drafts])
-    facts = [(draft.kind, draft.at, data) for draft, ((data,),) in zip(drafts, expected, strict=True)]
+    expected = yield Together([Run(_WRITTEN_LIKE, {"data": rows.encode(rows.content_of(draft.event))}) for draft in drafts])
+    facts = [(draft.event.kind, draft.at, data) for draft, ((data,),) in zip(drafts, expected, strict=True)]
     if not found or tuple(found[0]) != (turn.fence, "running", last) or _facts(stored) != facts:
         raise Stale(f"turn {turn.id} is not held with fence {turn.fence} at entry {turn.nth} any more")
     return stands, stored
 
 
-def _facts(stored: Sequence[Entry]) -> list[tuple[EntryKind, int, str]]:
+def _facts(stored: Sequence[Entry]) -> list[tuple[str, int, str]]:
     return [(each.kind, each.at, rows.encode(each.data)) for each in stored]
 
 
@@ -255,9 +256,8 @@ def numbered(turn: Turn, last_seq: int, first_nth: int | None, drafts: Sequence[
             turn_id=turn.id,
             attempt=turn.attempt,
             nth=None if first_nth is None else first_nth + index,
-            kind=draft.kind,
             at=draft.at,
-            data=rows.storable(draft.data),
+            event=rows.storable(draft.event),
         )
         for index, draft in enumerate(drafts)
     ]
@@ -282,9 +282,9 @@ def _params(entry: Entry) -> dict[str, str | int | None]:
         "turn_id": entry.turn_id,
         "attempt": entry.attempt,
         "nth": entry.nth,
-        "kind": entry.kind.value,
+        "kind": entry.kind,
         "at": entry.at,
-        "data": rows.encode(entry.data),
+        "data": rows.encode(rows.content_of(entry.event) if entry.stored is None else entry.stored),
     }
 
 
@@ -328,8 +328,8 @@ def decide_calls(dialect: Dialect, cut: Sequence[Turn], now_ms: int) -> Transact
         )
     for call in decided:
         if call.state is effects.CallState.UNKNOWN:
-            card = {"call_id": call.id, "name": call.name, "outcome": call.state.value}
-            yield from number(by_id[call.turn_id], None, [DraftEntry(kind=EntryKind.TOOL_FINISHED, at=now_ms, data=card)])
+            lost = ToolFinished(call_id=call.id, name=call.name, outcome=call.state.value)
+            yield from number(by_id[call.turn_id], None, [DraftEntry(at=now_ms, event=lost)])
 
 
 def _append_late(entries: Sequence[Entry]) -> Transaction[int]:
@@ -366,8 +366,11 @@ def _news(params: Params) -> Transaction[list[Entry]]:
 
 
 def _begins(compacted: Sequence[Row]) -> int:
-    after = rows.data(compacted[0][0]).get("after") if compacted else None
-    return after if isinstance(after, int) else 0
+    match rows.event(EntryKind.CONTEXT_COMPACTED, compacted[0][0]) if compacted else None:
+        case ContextCompacted(after=after):
+            return after
+        case _:
+            return 0
 
 
 def _brief(turn: Turn, after: int | None) -> Transaction[Brief]:

@@ -15,6 +15,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from holdfast.core.events import TurnAccepted, TurnCompleted
 from holdfast.core.search import TEXT_MAX_CHARS, Wanted, matches, terms, wanted
 from holdfast.core.sessions import TITLE, SearchFindings, SearchHit
 from holdfast.ids import SessionId
@@ -264,5 +265,6 @@ def _findings(
 
 def _hit(row: Row) -> SearchHit:
     session_id, turn_id, seq, kind, at, data, _ = row
-    text = str(rows.data(data).get("text", ""))
+    event = rows.event(kind, data)
+    text = event.text if isinstance(event, TurnAccepted | TurnCompleted) else ""
     return SearchHit(session_id=session_id, turn_id=turn_id, seq=seq, kind=kind, at=at, text=text)

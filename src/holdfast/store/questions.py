@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core import questions
-from holdfast.core.journal import DraftEntry
+from holdfast.core.events import ApprovalAnswered
 from holdfast.core.questions import About, AskedQuestion, Decision, Grant, Question
 from holdfast.core.turns import Turn
 from holdfast.errors import IllegalMove, Rejected
@@ -116,19 +116,19 @@ def ask(turn: Turn, question: Question, now_ms: int) -> Transaction[None]:
     )
 
 
-def answer(turn: Turn, draft: DraftEntry) -> Transaction[None]:
+def answer(turn: Turn, given: ApprovalAnswered, at: int) -> Transaction[None]:
     """Close the question a turn waits with, and grant what the answer grants.
 
     Raises `IllegalMove` for any other question, and for one that has expired unless that is the answer; `Rejected` for an
     answer that would allow more than was offered.
     """
-    question_id, text = str(draft.data.get("question_id", "")), str(draft.data.get("text", ""))
+    question_id, text = given.question_id, given.text
     (asked,) = yield from _list(_WAITING, {"turn_id": turn.id})
     question = asked.question
     if question.id != question_id:
         raise IllegalMove(turn.id, f"waiting for an answer to {question.id!r}", f"take one to {question_id!r}")
     expires_at = question.expires_at
-    if text != questions.EXPIRED and expires_at is not None and draft.at >= expires_at:
+    if text != questions.EXPIRED and expires_at is not None and at >= expires_at:
         raise IllegalMove(question.id, "expired", "be answered; ask again if it is still wanted")
     decision = questions.decide(text)
     if question.about is About.APPROVAL and not questions.is_offered(question, decision):
@@ -136,8 +136,8 @@ def answer(turn: Turn, draft: DraftEntry) -> Transaction[None]:
         raise Rejected(
             f"{decision.value!r} is not offered here, because what was approved could change; say one of {offered}"
         )
-    yield Run(_CLOSE, {"turn_id": turn.id, "answer": text, "now": draft.at})
-    yield from _grant_for_longer(asked, decision, draft.at)
+    yield Run(_CLOSE, {"turn_id": turn.id, "answer": text, "now": at})
+    yield from _grant_for_longer(asked, decision, at)
 
 
 def withdraw(turn_id: TurnId, now_ms: int) -> Transaction[None]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.core.journal import OUTPUT, DraftEntry, EntryKind
+from holdfast.core.events import TurnRecovered
+from holdfast.core.journal import OUTPUT, DraftEntry
 from holdfast.core.recovery import PendingRecovery, Sight
 from holdfast.core.turns import Turn
 from holdfast.errors import NotFound, Stale
@@ -13,7 +14,7 @@ from holdfast.ids import NodeId, SessionId
 from holdfast.store import journal, locks, turns
 from holdfast.store.database import Add, Database, Lock, Params, Row, Run, Transaction
 
-_OUTPUT = ", ".join(f"'{kind}'" for kind in sorted(OUTPUT))
+_OUTPUT = ", ".join(f"'{kind}'" for kind in sorted(each.kind for each in OUTPUT))
 _PENDING = "turn_id, attempt, session_id, node_id, home, tries, since"
 _OPEN = """
     INSERT INTO recoveries (turn_id, attempt, session_id, node_id, home, tries, since)
@@ -122,7 +123,7 @@ def _resolve(pending: PendingRecovery, now_ms: int) -> Transaction[bool]:
 def _say_ended(turn: Turn, now_ms: int) -> Transaction[None]:
     """Say in the journal how much there is of one attempt of a turn."""
     ((found,),) = yield Run(_COUNT, {"turn_id": turn.id, "attempt": turn.attempt})
-    draft = DraftEntry(kind=EntryKind.TURN_RECOVERED, at=now_ms, data={"attempt": turn.attempt, "found": found})
+    draft = DraftEntry(at=now_ms, event=TurnRecovered(attempt=turn.attempt, found=found))
     yield from journal.number(turn, None, [draft])
 
 

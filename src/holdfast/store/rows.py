@@ -6,22 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import msgspec
 
-from holdfast.core import delivery, effects, journal, segments, sessions, turns
-from holdfast.core.journal import Data
+from holdfast.core import delivery, effects, events, segments, sessions, turns
+from holdfast.core.events import Data, Event, UnknownEvent
+from holdfast.core.journal import Entry
 from holdfast.store.database import Row, clean
 
-Stored = TypeVar("Stored")
-
 _encoder = msgspec.json.Encoder()
-_decode_any = msgspec.json.Decoder().decode
 _decode_json = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
-
-_KINDS = frozenset(journal.EntryKind)
 
 SESSION = (
     "id, key, channel, owner, one_shot, source, state, title, parent_id, auto_reset_reason, end_reason, "
@@ -57,12 +53,17 @@ def encode(value: object) -> str:
     return _encode(value).decode()
 
 
-def storable(value: Stored) -> Stored:
-    """Return a value as it will come back from either database.
+def storable(event: Event) -> Event:
+    """Return an event as it will come back from either database.
 
     What is shown live goes through here, so that a replay shows the same.
     """
-    return cast("Stored", _decode_any(_encode(value)))
+    return events.decoded(event.kind, _encode(content_of(event)))[0]
+
+
+def content_of(event: Event) -> object:
+    """Return what is written of an event."""
+    return event.data if isinstance(event, UnknownEvent) else event
 
 
 def _encode(value: object) -> bytes:
@@ -82,16 +83,23 @@ def _clean(data: object) -> object:
             return {clean(str(key)): _clean(value) for key, value in data.items()}
         case list() | tuple():
             return [_clean(value) for value in data]
+        case msgspec.Struct():
+            return _clean(msgspec.to_builtins(data))
         case _:
             return data
 
 
 def data(text: str) -> Data:
-    """Return the data of an entry; what cannot be read is quarantined, so that its neighbours still show."""
+    """Return a JSON object; empty if the text is none, so that the rest of its row can still be read."""
     try:
         return _decode_json(text)
     except msgspec.DecodeError:
-        return {"unreadable": True}
+        return {}
+
+
+def event(kind: str, text: str) -> Event:
+    """Return what an entry says whose content was read alone."""
+    return events.decoded(kind, text)[0]
 
 
 def texts(text: str) -> tuple[str, ...]:
@@ -163,23 +171,9 @@ def turn(row: Row) -> turns.Turn:
     )
 
 
-def entry(row: Row) -> journal.Entry:
+def entry(row: Row) -> Entry:
     session_id, seq, turn_id, attempt, nth, kind, at, text = row
-    return journal.Entry(
-        session_id=session_id,
-        seq=seq,
-        turn_id=turn_id,
-        attempt=attempt,
-        nth=nth,
-        kind=_kind(kind),
-        at=at,
-        data=data(text),
-    )
-
-
-def _kind(kind: str) -> journal.EntryKind:
-    # What a later version wrote is shown as a note, so that the rest of the session can still be read.
-    return journal.EntryKind(kind) if kind in _KINDS else journal.EntryKind.NOTE
+    return Entry.read(session_id=session_id, seq=seq, turn_id=turn_id, attempt=attempt, nth=nth, kind=kind, at=at, data=text)
 
 
 def call(row: Row) -> effects.Call:

@@ -7,13 +7,13 @@ are all there, or none is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from holdfast.core import notes, sessions
 from holdfast.core.delivery import Delivery
 from holdfast.core.ending import Ending
+from holdfast.core.events import PENDING, Note, TurnInterrupted, TurnUndone
 from holdfast.core.intake import Once
-from holdfast.core.journal import PENDING, DraftEntry, Entry, EntryKind
+from holdfast.core.journal import DraftEntry, Entry
 from holdfast.core.recovery import Interrupted
 from holdfast.core.turns import SETTLED, Aftermath, Cause, Mode, Policy, Turn, TurnState, after_loss, strikes_max
 from holdfast.errors import IllegalMove
@@ -239,11 +239,13 @@ def interrupt(
         mode = Mode.DETACHED if state == sessions.SessionState.SUSPENDED else turn.mode
         fate = after_loss(mode, policy, cause, strikes, in_company=in_company)
         after[fate].append(turn)
-        error = notes.GIVEN_UP if fate is Aftermath.GIVE_UP else None
-        draft = closing.draft(TurnState.INTERRUPTED, now_ms, error=error, cause=cause.value)
-        awaited = {"recovery": PENDING} if home else {}
-        draft = replace(draft, data={**draft.data, "continues": fate is Aftermath.CONTINUE, **awaited})
-        entries.extend(journal.numbered(turn, seq, None, [draft]))
+        event = TurnInterrupted(
+            error=notes.GIVEN_UP if fate is Aftermath.GIVE_UP else "",
+            cause=cause.value,
+            continues=fate is Aftermath.CONTINUE,
+            recovery=PENDING if home else "",
+        )
+        entries.extend(journal.numbered(turn, seq, None, [DraftEntry(at=now_ms, event=event)]))
         if one_shot and fate is not Aftermath.CONTINUE:
             leaving[sessions.SessionEvent.END].append(session_id)
         elif fate in (Aftermath.SUSPEND, Aftermath.GIVE_UP):
@@ -301,7 +303,7 @@ def _announce(dialect: Dialect, node_id: NodeId, banner: str, text: str, now_ms:
     ids = {"ids": rows.encode([turn.id for turn in running])}
     told_before = {(turn_id, attempt) for turn_id, attempt in (yield Run(_ANNOUNCED.format(ids=dialect.each("ids")), ids))}
     told = [turn for turn in running if (turn.id, turn.attempt) not in told_before]
-    draft = DraftEntry(kind=EntryKind.NOTE, at=now_ms, data={"text": text, "banner": banner})
+    draft = DraftEntry(at=now_ms, event=Note(text=text, banner=banner))
     chats: set[str] = set()
     for turn in told:
         yield from journal.number(turn, None, [draft])
@@ -326,7 +328,7 @@ def undo(session_id: SessionId, now_ms: int) -> Transaction[Turn | None]:
     turn = rows.turn(found[0])
     if turn.state not in SETTLED:
         raise IllegalMove(turn.id, turn.state, "be undone; stop it first")
-    yield from journal.number(turn, None, [DraftEntry(kind=EntryKind.TURN_UNDONE, at=now_ms)])
+    yield from journal.number(turn, None, [DraftEntry(at=now_ms, event=TurnUndone())])
     return turn
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.events import TokensUsed
+from holdfast.core.journal import Entry
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
 from holdfast.core.usage import CONTINUE, Scope, Spent, Usage, question_id
@@ -80,19 +81,21 @@ def record(entries: Sequence[Entry]) -> Transaction[None]:
 
 def recording(entries: Sequence[Entry]) -> list[Add]:
     """Return the statement that records the usage in entries.  The place in the journal is its key, so none counts twice."""
-    used = [_params(entry) for entry in entries if entry.kind is EntryKind.USAGE and entry.nth is not None]
+    used = [
+        _params(entry, entry.event) for entry in entries if isinstance(entry.event, TokensUsed) and entry.nth is not None
+    ]
     return [Add(_RECORD, used)] if used else []
 
 
-def _params(entry: Entry) -> Params:
+def _params(entry: Entry, used: TokensUsed) -> Params:
     return {
         "turn_id": entry.turn_id,
         "attempt": entry.attempt,
         "nth": entry.nth,
         "session_id": entry.session_id,
         "at": entry.at,
-        "model": str(entry.data.get("model", "")),
-        **{name: _amount(entry.data.get(name)) for name in _AMOUNTS},
+        "model": used.model,
+        **{name: _amount(getattr(used, name)) for name in _AMOUNTS},
     }
 
 

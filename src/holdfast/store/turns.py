@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from holdfast.core import delegation, outages, sessions
 from holdfast.core.admission import Load
 from holdfast.core.effects import Call
+from holdfast.core.events import ApprovalAnswered, EntryKind, MessageJoined, TurnAccepted, TurnCompleted
 from holdfast.core.intake import Image, Once
-from holdfast.core.journal import CLOSING, Data, DraftEntry, Entry, EntryKind
+from holdfast.core.journal import DraftEntry, Entry
 from holdfast.core.questions import Question
 from holdfast.core.turns import Turn, TurnEvent, TurnState
 from holdfast.errors import IllegalMove, NotFound, Stale
@@ -203,13 +204,13 @@ class TurnStore:
         sql = self._ripen
         return await self._database.write(lambda: _ripen(sql, times), wakes=lambda ripe: ("turns",) if ripe else ())
 
-    async def answer(self, turn_id: TurnId, draft: DraftEntry) -> Turn:
+    async def answer(self, turn_id: TurnId, given: ApprovalAnswered, at: int) -> Turn:
         """Put the person's answer in the journal, grant what it grants, and queue the turn again.
 
-        Raises `IllegalMove` unless the turn waits with the question that the draft names, and it has not expired.
+        Raises `IllegalMove` unless the turn waits with the question that the answer names, and it has not expired.
         """
         return await self._database.write(
-            lambda: _answer(turn_id, draft),
+            lambda: _answer(turn_id, given, at),
             wakes=lambda turn: ("turns", f"session:{turn.session_id}"),
         )
 
@@ -358,14 +359,14 @@ def _ripen(sql: str, times: Params) -> Transaction[int]:
     return len((yield Run(sql, times)))
 
 
-def _answer(turn_id: TurnId, draft: DraftEntry) -> Transaction[Turn]:
+def _answer(turn_id: TurnId, given: ApprovalAnswered, at: int) -> Transaction[Turn]:
     yield Lock([locks.turn(turn_id)])
     turn = yield from get(turn_id)
     queued = turn.on(TurnEvent.ANSWER)
     if not (yield Run(_UNPARK, {"id": turn_id})):
         raise Stale(f"turn {turn_id} was moved while it was answered")
-    yield from questions.answer(turn, draft)
-    yield from journal.number(turn, None, [draft])
+    yield from questions.answer(turn, given, at)
+    yield from journal.number(turn, None, [DraftEntry(at=at, event=given)])
     return replace(queued, fence=turn.fence + 1)
 
 
@@ -389,7 +390,7 @@ def _heed(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
     for each in (yield from _turns(_JOINING, _place(turn))):
         text = yield from _join(each, turn, now_ms)
         if text is not None:
-            joined.append(DraftEntry(kind=EntryKind.MESSAGE_JOINED, at=now_ms, data={"text": text, "turn_id": each.id}))
+            joined.append(DraftEntry(at=now_ms, event=MessageJoined(text=text, turn_id=each.id)))
     if not joined:
         return turn, []
     yield from journal.hold(turn, len(joined))
@@ -403,20 +404,24 @@ def _join(message: Turn, host: Turn, now_ms: int) -> Transaction[str | None]:
     moved = yield Run(_JOIN, place)
     if not moved:
         return None
-    yield from journal.number(message, None, [DraftEntry(kind=CLOSING[state], at=now_ms, data={"joined": host.id})])
-    return str(rows.data(moved[0][0]).get("text", ""))
+    yield from journal.number(message, None, [DraftEntry(at=now_ms, event=TurnCompleted(joined=host.id))])
+    return _accepted(moved[0][0]).text
 
 
 def asked(turn_id: TurnId) -> Transaction[str]:
     """Read what a turn was asked inside a transaction."""
     found = yield Run(_ASKED, {"id": turn_id})
-    return "\n\n".join(str(rows.data(data).get("text", "")) for (data,) in found)
+    return "\n\n".join(_accepted(data).text for (data,) in found)
 
 
-def accepted(turn_id: TurnId) -> Transaction[Data]:
+def accepted(turn_id: TurnId) -> Transaction[TurnAccepted]:
     """Read what the entry of a turn's acceptance says inside a transaction."""
     found = yield Run(_ACCEPTED, {"id": turn_id})
-    return rows.data(found[0][0]) if found else {}
+    return _accepted(found[0][0]) if found else TurnAccepted(text="")
+
+
+def _accepted(text: str) -> TurnAccepted:
+    return cast("TurnAccepted", rows.event(EntryKind.TURN_ACCEPTED, text))
 
 
 def images(turn_id: TurnId) -> Transaction[list[Image]]:

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from holdfast.channels.openai import binding, chat, models
 from holdfast.channels.openai.binding import ApiCaller
 from holdfast.channels.openai.chat import ChatRequest, Chunks, Completion
-from holdfast.channels.openai.progress import Progress
 from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.progress import Progress
 from holdfast.core.turns import TurnState
 from holdfast.desk.port import Host
 from holdfast.web.answers import answer

@@ -10,7 +10,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.core.journal import Entry
+from holdfast.core.journal import Entry, EntryRecord
 from holdfast.errors import NotFound, Unavailable
 from holdfast.web.clients import Sending
 from holdfast.web.protocol import Connection, connection_of
@@ -71,7 +71,7 @@ class Streams:
         kept = self._frames[place]
         if kept and kept[0] is entry:
             return kept[1]
-        made = b"id: %d\ndata: %b\n\n" % (entry.seq, _encode(entry))
+        made = b"id: %d\ndata: %b\n\n" % (entry.seq, _encode(EntryRecord.of(entry)))
         if len(made) <= FRAME_KEPT_MAX:
             self._frames[place] = entry, made
         return made

@@ -11,10 +11,11 @@ from starlette.responses import Response
 
 from holdfast.channels.openai.binding import ApiCaller
 from holdfast.channels.openai.content import Unfit
-from holdfast.channels.openai.progress import Progress
 from holdfast.core import retries
+from holdfast.core.events import Event, TurnInterrupted
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.journal import CLOSING, Entry, EntryKind
+from holdfast.core.journal import Entry, ends_attempt, settles
+from holdfast.core.progress import Progress
 from holdfast.core.turns import FINAL, IN_FLIGHT, Cause, TurnState
 from holdfast.desk.port import Host
 from holdfast.errors import IllegalMove, Unavailable, Unconfirmed
@@ -30,7 +31,6 @@ SESSION_HEADER = "X-Session-Key"
 _UNIQUE_BYTES = 16
 _GOES_ON = "send the same request with the same Idempotency-Key, or as a retry of the client, and it goes on"
 _PASSED_BY = "it does not go on: read what it has said in its session, or send it again under an Idempotency-Key of its own"
-_FINAL_KINDS = frozenset(CLOSING[state] for state in FINAL)
 
 
 class Told(Refused):
@@ -157,11 +157,16 @@ class Reading:
                 if entry.turn_id != self.turn_id:
                     continue
                 yield entry
-                if entry.kind in _FINAL_KINDS or (_cut(entry) and await self._was_cut(entry)):
+                if settles(entry.event) and (_is_final(entry.event) or await self._was_cut(entry.event)):
                     return
 
-    async def _was_cut(self, entry: Entry) -> bool:
-        if entry.data.get("cause") == Cause.CRASH and self.connection and not self.connection.lost:
+    async def _was_cut(self, event: Event) -> bool:
+        if (
+            isinstance(event, TurnInterrupted)
+            and event.cause == Cause.CRASH
+            and self.connection
+            and not self.connection.lost
+        ):
             # Its client is still here, so it need not come back first.
             await self.desk.go_on(self.turn_id)
         return (await self.desk.turn(self.turn_id)).state is TurnState.INTERRUPTED
@@ -185,12 +190,12 @@ class Reading:
             f"answer with: holdfast turns answer {self.turn_id} TEXT, or POST /api/turns/{self.turn_id}/answer; what the "
             "agent says then is in the session, and the same request gets it if it has the same Idempotency-Key"
         )
-        asked = f"the agent asks first: {progress.question.get('text', '')}"
+        asked = f"the agent asks first: {progress.question.text}"
         raise Told(403, "approval_needed", asked, hint, turn_id=self.turn_id, session_id=self.session_id)
 
 
-def _cut(entry: Entry) -> bool:
-    return entry.kind is EntryKind.TURN_INTERRUPTED and not entry.data.get("continues")
+def _is_final(event: Event) -> bool:
+    return ends_attempt(event) and not isinstance(event, TurnInterrupted)
 
 
 def failure(progress: Progress, turn_id: TurnId, *, again: bool) -> Told | None:

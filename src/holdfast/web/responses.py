@@ -15,7 +15,7 @@ from holdfast.channels.openai.content import Asked
 from holdfast.channels.openai.events import ALL, Events, input_items
 from holdfast.channels.openai.responses import ENDPOINT, Fields, ResponseRequest
 from holdfast.core.intake import Busy, Inbound, Receipt
-from holdfast.core.journal import Entry
+from holdfast.core.journal import Entry, acceptance
 from holdfast.core.sessions import SessionState
 from holdfast.core.turns import IN_FLIGHT, Mode, TurnState
 from holdfast.desk.plans import Order
@@ -158,7 +158,7 @@ class Responses:
 
     async def items(self, call: Call) -> Response:
         known = await _entries(call.desk, call.name())
-        found = input_items(known[0].data)
+        found = input_items(acceptance(known))
         if call.choice("order", Order) is not Order.ASC:
             found.reverse()
         if (after := call.word("after")) is not None:

@@ -11,10 +11,11 @@ from starlette.responses import Response
 
 from holdfast.channels.openai import binding, runs
 from holdfast.channels.openai.binding import ApiCaller
-from holdfast.channels.openai.progress import Progress
 from holdfast.channels.openai.runs import ENDPOINT, Run, RunReceipt, RunRequest, RunUsage, Verdict, waiting_for
-from holdfast.core.intake import Inbound, Receipt, request_in
-from holdfast.core.journal import Entry
+from holdfast.core.events import TurnAccepted
+from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.journal import Entry, acceptance
+from holdfast.core.progress import Progress
 from holdfast.desk.port import Host
 from holdfast.desk.views import TurnView
 from holdfast.errors import NotFound
@@ -128,7 +129,7 @@ async def _started(receipt: Receipt) -> Response:
 async def _entries(desk: Host, run_id: TurnId) -> list[Entry]:
     """Return the journal of a run.  Raises `NotFound` for a turn that is none."""
     entries = await desk.entries(run_id)
-    if not entries or request_in(entries[0].data).get("endpoint") != ENDPOINT:
+    if (acceptance(entries).request or {}).get("endpoint") != ENDPOINT:
         raise NotFound(f"there is no run {run_id}")
     return entries
 
@@ -138,13 +139,10 @@ async def shown(desk: Host, run_id: TurnId) -> Run:
     # Its state is looked at first: what is over then has its whole journal by now.
     turn = await desk.turn(run_id)
     entries = await _entries(desk, run_id)
-    progress = Progress()
-    for entry in entries:
-        progress.take(entry)
-    return _run(turn, entries[0], progress)
+    return _run(turn, acceptance(entries), Progress.of(entries))
 
 
-def _run(turn: TurnView, accepted: Entry, progress: Progress) -> Run:
+def _run(turn: TurnView, accepted: TurnAccepted, progress: Progress) -> Run:
     return Run(
         run_id=turn.id,
         session_id=turn.session_id,
@@ -153,7 +151,7 @@ def _run(turn: TurnView, accepted: Entry, progress: Progress) -> Run:
         usage=RunUsage.of(progress.usage),
         error=turn.error,
         question=waiting_for(progress),
-        metadata=cast("Mapping[str, object]", request_in(accepted.data).get("metadata") or {}),
+        metadata=cast("Mapping[str, object]", (accepted.request or {}).get("metadata") or {}),
         accepted_at=turn.accepted_at,
         started_at=turn.started_at,
         answered_at=turn.answered_at,

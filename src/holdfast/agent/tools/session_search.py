@@ -10,7 +10,7 @@ import msgspec
 from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.agent.tools.untrusted import fence
 from holdfast.core.effects import Effect
-from holdfast.core.journal import EntryKind
+from holdfast.core.events import EntryKind
 from holdfast.core.sessions import TITLE, SearchHit
 from holdfast.store.passages import PassageStore
 

@@ -9,7 +9,8 @@ import msgspec
 
 from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.core.effects import CallState, Effect
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.events import ToolFinished
+from holdfast.core.journal import Entry
 from holdfast.store.journal import JournalStore
 
 NAME = "todo"
@@ -68,10 +69,9 @@ def shown(items: Sequence[TodoItem]) -> str:
 def latest(entries: Sequence[Entry]) -> str | None:
     """Return the latest list in a part of a journal; None if there is none."""
     for entry in reversed(entries):
-        match entry.data:
-            case {"name": name, "outcome": CallState.OK.value, "result": str(result)} if name == NAME:
-                if entry.kind is EntryKind.TOOL_FINISHED:
-                    return result
+        match entry.event:
+            case ToolFinished(name=name, outcome=CallState.OK.value, result=str(result)) if name == NAME:
+                return result
             case _:
                 continue
     return None

@@ -10,9 +10,10 @@ import msgspec
 
 from holdfast.channels.openai import forms
 from holdfast.channels.openai.content import Asked, Part, Said, Unfit, asked, only, read
-from holdfast.channels.openai.progress import Progress
+from holdfast.core.events import ApprovalAsked, Reasoning
 from holdfast.core.intake import Prior, Speaker
-from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.journal import Entry
+from holdfast.core.progress import Progress
 from holdfast.core.usage import Usage
 from holdfast.ids import TurnId
 
@@ -205,12 +206,14 @@ class Chunks:
         said = self.progress.take(entry)
         if said:
             return self._chunk(b'{"content":%b}' % _encode(said), b"null")
-        if entry.kind is EntryKind.REASONING:
-            return self._chunk(b'{"reasoning_content":%b}' % _encode(entry.data.get("text", "")), b"null")
-        if entry.kind is EntryKind.APPROVAL_ASKED:
-            # A comment, which clients skip and people see who look at the stream.
-            return b": waiting for a person to answer: %b\n\n" % " ".join(str(entry.data.get("text", "")).split()).encode()
-        return b""
+        match entry.event:
+            case Reasoning(text=text):
+                return self._chunk(b'{"reasoning_content":%b}' % _encode(text), b"null")
+            case ApprovalAsked(text=text):
+                # A comment, which clients skip and people see who look at the stream.
+                return b": waiting for a person to answer: %b\n\n" % " ".join(text.split()).encode()
+            case _:
+                return b""
 
     def closing(self) -> bytes:
         """Return the end of an answer that has come to one."""

@@ -6,17 +6,29 @@ restart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
 import msgspec
 
 from holdfast.channels.openai.models import OWN
-from holdfast.channels.openai.progress import Progress
 from holdfast.channels.openai.responses import ENDPOINT, Fields, response_id
+from holdfast.core.events import (
+    ApprovalAsked,
+    Data,
+    Reasoning,
+    Text,
+    TurnAccepted,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+    TurnInterrupted,
+    TurnStarted,
+)
 from holdfast.core.intake import Speaker
-from holdfast.core.journal import Data, Entry, EntryKind
+from holdfast.core.journal import Entry
+from holdfast.core.progress import Progress
 from holdfast.core.turns import FINAL, SETTLED, TurnState
 from holdfast.core.usage import Usage
 
@@ -39,7 +51,7 @@ _LAST_EVENT: Mapping[TurnState, str] = {
     TurnState.INTERRUPTED: "response.incomplete",
 }
 # What a response that was cut off shows more of.
-_MOVING = frozenset({EntryKind.TURN_INTERRUPTED, EntryKind.TEXT, EntryKind.REASONING})
+_MOVING = (TurnInterrupted, Text, Reasoning)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -65,23 +77,23 @@ class Events:
             return b""
         events = self._took(entry, self.progress.take(entry))
         self._ended = self.progress.state in FINAL
-        if self.progress.state is TurnState.INTERRUPTED and entry.kind in _MOVING:
+        if self.progress.state is TurnState.INTERRUPTED and isinstance(entry.event, _MOVING):
             # Words of a lost attempt may be found only afterwards, and this stays the last event.
             self.cut = self._whole(_LAST_EVENT[TurnState.INTERRUPTED])
         return events
 
     def _took(self, entry: Entry, said: str) -> bytes:
-        match entry.kind:
-            case EntryKind.TURN_ACCEPTED:
-                return self._accept(entry)
-            case EntryKind.TURN_STARTED if not self._started:
+        match entry.event:
+            case TurnAccepted(request=request):
+                return self._accept(entry, request or {})
+            case TurnStarted() if not self._started:
                 self._started = True
                 return self._whole("response.in_progress")
-            case EntryKind.TEXT if said:
+            case Text() if said:
                 return self._speak("message", said)
-            case EntryKind.REASONING:
-                return self._speak("reasoning", str(entry.data.get("text", "")))
-            case EntryKind.TURN_COMPLETED | EntryKind.TURN_FAILED | EntryKind.TURN_CANCELLED:
+            case Reasoning(text=text):
+                return self._speak("reasoning", text)
+            case TurnCompleted() | TurnFailed() | TurnCancelled():
                 return self._close() + self._whole(_LAST_EVENT[self.progress.state])
             case _:
                 return b""
@@ -139,9 +151,8 @@ class Events:
         number = max(self._number - 1, 0)
         return _sse({"type": "error", "code": "cut_off", "message": message, "param": None, "sequence_number": number})
 
-    def _accept(self, entry: Entry) -> bytes:
-        self._accepted = entry
-        self._kept = cast("Data", entry.data.get("request") or {})
+    def _accept(self, entry: Entry, request: Data) -> bytes:
+        self._accepted, self._kept = entry, request
         created = self._whole("response.created")
         return created + self._whole("response.queued") if self.is_background else created
 
@@ -249,18 +260,16 @@ def _usage(used: Usage) -> Fields:
     }
 
 
-def question(asked: Data) -> Fields:
+def question(asked: ApprovalAsked) -> Fields:
     """Return what a turn waits for, as a client reads it."""
-    return {name: asked.get(name) for name in ("question_id", "text", "about", "choices", "detail", "expires_at")}
+    return {name: getattr(asked, name) for name in ("question_id", "text", "about", "choices", "detail", "expires_at")}
 
 
-def input_items(accepted: Data) -> list[Fields]:
+def input_items(accepted: TurnAccepted) -> list[Fields]:
     """Return what a response was asked with, in the order in which it was said; what it was told beside is no part of it."""
-    request = cast("Data", accepted.get("request") or {})
-    prior = cast("Sequence[Mapping[str, str]]", accepted.get("prior") or ())
-    said = [(each["speaker"], each["text"], 0) for each in prior[1 if request.get("guided") else 0 :]]
-    pictures = len(cast("Sequence[object]", accepted.get("images") or ()))
-    said.append((Speaker.USER, str(accepted.get("text", "")), pictures))
+    guided = (accepted.request or {}).get("guided")
+    said = [(each.speaker, each.text, 0) for each in accepted.prior[1 if guided else 0 :]]
+    said.append((Speaker.USER, accepted.text, len(accepted.images)))
     return [_input_item(number, *each) for number, each in enumerate(said)]
 
 

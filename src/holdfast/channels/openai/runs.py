@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from holdfast.channels.openai.content import Asked, Said, Unfit, asked
 from holdfast.channels.openai.events import question
-from holdfast.channels.openai.progress import Progress
 from holdfast.channels.openai.responses import Fields, InputItem, said_in
 from holdfast.core.intake import Prior, Speaker
+from holdfast.core.progress import Progress
 from holdfast.core.turns import TurnState
 from holdfast.core.usage import Usage
 from holdfast.ids import SessionId, TurnId
