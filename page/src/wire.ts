@@ -158,7 +158,7 @@ export interface Deleted {
   deleted?: boolean;
 }
 
-/** One part of an answer on its way to one target. `repeats` is 1 once a send may be a repeat, which is labelled. The parts of an answer are numbered from 1. What is below is no part of it: the banner of a stop, or a message that the turn sent while it was at work. */
+/** One part of an answer on its way to one target. */
 export interface Delivery {
   id: string;
   turn_id: string;

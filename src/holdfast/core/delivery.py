@@ -81,26 +81,34 @@ GIVEN_UP = frozenset(state for state, event in MOVES if event is DeliveryEvent.R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One part of an answer on its way to one target.  `repeats` is 1 once a send may be a repeat, which is labelled.
-
-    The parts of an answer are numbered from 1.  What is below is no part of it: the banner of a stop, or a message that the
-    turn sent while it was at work.
-    """
+    """One part of an answer on its way to one target."""
 
     id: DeliveryId
+    # The turn whose words it carries.
     turn_id: TurnId
     session_id: SessionId
+    # Where it goes: the kind of carrier, a colon, and an address for that carrier.
     target: str
+    # Its number among the parts of the answer, from 1.  Banners and messages that are sent during the turn are below 0.
     part: int
+    # The words, without the label of a repeat.
     text: str
+    # When it was written, in milliseconds since 1970.
     created_at: int
+    # When it is tried next, or looked for at the far side.
     due_at: int
     state: DeliveryState = DeliveryState.PENDING
+    # How often it was sent.
     attempt: int = 0
+    # 1 once a send may be a repeat, which is labelled; else 0.
     repeats: int = 0
+    # Grows with each claim; a result with an older fence changes nothing.
     fence: int = 0
+    # What the far side said when it took it.
     receipt: str | None = None
+    # Why the last try failed.
     error: str | None = None
+    # When its outcome was known.
     settled_at: int | None = None
 
     def on(self, event: DeliveryEvent) -> Self:

@@ -60,23 +60,30 @@ DIRTY = frozenset({SegmentState.OPEN, SegmentState.SEALED, SegmentState.COMMITTI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """The turns `first_generation` to `last_generation` of a session, owed to the provider binding `owner`.
-
-    `receipt` is what the provider said it made of them.
-    """
+    """Completed turns of a session, in a row, owed to one memory provider."""
 
     id: SegmentId
     session_id: SessionId
+    # The provider binding that it is owed to.
     owner: str
+    # Its first completed turn, by the number in its session.
     first_generation: int
+    # Its last completed turn.
     last_generation: int
+    # When its first turn completed, in milliseconds since 1970.
     created_at: int
+    # When it is handed over, or tried again.
     due_at: int
     state: SegmentState = SegmentState.OPEN
+    # How often it was handed over.
     attempt: int = 0
+    # Grows with each claim; a result with an older fence changes nothing.
     fence: int = 0
+    # Why the last try failed.
     error: str | None = None
+    # What the provider said it made of the turns.
     receipt: str | None = None
+    # When it was committed or waived.
     settled_at: int | None = None
 
     def on(self, event: SegmentEvent) -> Self:

@@ -67,27 +67,45 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One conversation.  `seq` numbers its journal, `turns` its turns, `generation` its completed ones."""
+    """One conversation."""
 
     id: SessionId
+    # What its messages are addressed to; at most one session in use has it.
     key: str
+    # The channel of its first message.
     channel: str
+    # The person or tenant that it belongs to.
     owner: str
+    # Whether it ends with its turn.
     one_shot: bool
+    # When it began, in milliseconds since 1970.
     created_at: int
+    # When something last happened in it.
     updated_at: int
+    # Where its messages come from.
     source: Source = field(default_factory=Source)
     state: SessionState = SessionState.OPEN
+    # Its name; None until it gets one.
     title: str | None = None
+    # The session that it is a copy of.
     parent_id: SessionId | None = None
+    # Why it began automatically in place of the one before it.
     auto_reset_reason: str | None = None
+    # Why it ended.
     end_reason: str | None = None
+    # When it ended.
     ended_at: int | None = None
+    # The number of the last entry of its journal.
     seq: int = 0
+    # How many turns it has had.
     turns: int = 0
+    # How many of its turns have completed.
     generation: int = 0
+    # How many interruptions in a row it has had without an answer.
     strikes: int = 0
+    # Whether it is kept at the top of lists.
     pinned: bool = False
+    # Whether lists leave it out.
     archived: bool = False
 
     def on(self, event: SessionEvent) -> SessionState:

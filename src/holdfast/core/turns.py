@@ -123,37 +123,52 @@ class Aftermath(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One message being answered.
-
-    `fence` grows with every claim and every loss: a write that carries an old one changes nothing.  `attempt` counts
-    the starts; `nth` numbers the entries of the running attempt.  `generation` is set when the turn completes.  A turn that
-    `steers` joins the one that runs at its next step, and shares its outcome from then on.  One that is `verbatim` is
-    answered with its own words.  One that waits for its model is queued, and is not tried again before `retry_at`.
-    """
+    """One message being answered."""
 
     id: TurnId
     session_id: SessionId
+    # Its place among the turns of its session, from 1.
     ordinal: int
+    # When its message became durable, in milliseconds since 1970.
     accepted_at: int
+    # Who waits for the answer, which decides what follows an interruption.
     mode: Mode = Mode.CONVERSATION
+    # Whether what it says later, such as the end of a background task, still reaches somebody.
     delivers_later: bool = True
+    # Whether memory is told about it.
     remembers: bool = True
+    # The delivery target of the answer; None if it is only kept.
     reply_to: str | None = None
     state: TurnState = TurnState.QUEUED
+    # How often it was started.
     attempt: int = 0
+    # The number of the last entry that its running attempt wrote.
     nth: int = 0
+    # Grows with each claim and each loss; a write with an older fence changes nothing.
     fence: int = 0
+    # The node that holds it; None if none does.
     node_id: NodeId | None = None
+    # Why it was interrupted, cancelled or failed, mostly a `Cause`.
     cause: str | None = None
+    # What failed, in words.
     error: str | None = None
+    # Its number among the completed turns of its session; None until it completes.
     generation: int | None = None
+    # When its first attempt began.
     started_at: int | None = None
+    # When it came to rest.
     answered_at: int | None = None
+    # Whether its message joins the running turn of its session at the next step.
     steers: bool = False
+    # The turn that its message became a part of, whose outcome it shares.
     joined_to: TurnId | None = None
+    # The turn that it works for, and with which it is cancelled.
     parent_turn_id: TurnId | None = None
+    # Whether its message is its own answer, without an agent.
     verbatim: bool = False
+    # The person or tenant that it belongs to.
     owner: str = "local"
+    # Before this time a turn that waits for its model is not tried again.
     retry_at: int | None = None
 
     def on(self, event: TurnEvent) -> Self:
