@@ -1387,9 +1387,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "tenants: sessions",
-        "desk/reading.py",
-        "        if session.owner != self.owner:",
-        "        if not session.owner:",
+        "operations/ownership.py",
+        "    if session.owner != caller.owner:",
+        "    if not session.owner:",
         ("tests/web/test_tenants.py",),
     ),
     Mutant(
@@ -1415,9 +1415,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "tenants: what the machine is like",
-        "desk/local.py",
-        "        if self.owner != LOCAL:",
-        "        if not self.owner:",
+        "operations/gateway.py",
+        "        if self.caller.owner != LOCAL:",
+        "        if not self.caller.owner:",
         ("tests/web/test_tenants.py",),
     ),
     Mutant(
@@ -1884,7 +1884,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "abuse: a picture in the cache is not for whoever signed out",
-        "web/turns.py",
+        "web/pictures.py",
         '        "Vary": "Authorization, X-Holdfast-Proof",\n',
         "",
         ("tests/web/test_pictures.py",),
@@ -2178,8 +2178,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "uploads: only those who are trusted with the machine",
-        "desk/local.py",
-        "        if not trusts(self.owner, self.trusted_owners):\n",
+        "operations/uploads.py",
+        "        if not trusts(self.caller.owner, self.trusted_owners):\n",
         "        if False:\n",
         ("tests/web/test_uploads.py",),
     ),
@@ -2904,7 +2904,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a turn goes on while its client waits",
         "web/reading.py",
-        "            await self.desk.go_on(self.turn_id)",
+        "            await self.desk.turns.resume(self.turn_id)",
         "            pass",
         ("tests/openai/test_retries.py::test_a_kill_in_the_middle_of_a_request_leaves_one_turn_and_one_effect",),
     ),
@@ -3120,7 +3120,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a rehearsal when damage is known",
-        "desk/local.py",
+        "operations/gateway.py",
         "if self.store.damage:\n                    # Most",
         "if False:\n                    # Most",
         ("tests/crash/test_damage.py",),

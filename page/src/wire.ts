@@ -78,7 +78,7 @@ export interface AgentView {
   mcp?: Record<string, string>;
 }
 
-/** What a person says to the question that a turn waits for. */
+/** What a person says to the question that a turn waits for; without a `question_id`, to the last one. */
 export interface Answer {
   text: string;
   question_id?: string | null;
@@ -334,7 +334,7 @@ export interface JobView {
   slots?: Fired[];
 }
 
-/** What happened in some turns of a conversation, for whoever folds it themselves; `used` is for all of its turns. Following the session after `seq` gives exactly what was not there yet when it was read. */
+/** What happened in some turns of a conversation, before it is folded; `used` is what all turns used. Following the session after `seq` gives exactly what was not there yet when it was read. */
 export interface JournalPage {
   session: SessionView;
   entries: Stretch[];
@@ -715,7 +715,7 @@ export interface RouteView {
 
 export type Scheme = "github" | "gitlab" | "hmac" | "slack" | "standard" | "stripe";
 
-/** What a search found. */
+/** What a search found. While `indexing`, something older may be missing. */
 export interface Search {
   items: HitView[];
   indexing: boolean;

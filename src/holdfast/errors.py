@@ -4,6 +4,7 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
 
     HoldfastError
     ├── Rejected            the caller must change something: 4xx, exit 2
+    │   ├── BadParameter    a parameter of the request is missing or cannot be used: 400
     │   ├── ConfigInvalid   the configuration is wrong: exit 78, with file and line
     │   │   └── Exposed     others could reach the gateway, and nothing is asked of them
     │   ├── IllegalMove     the table of states has no such move: 409
@@ -20,12 +21,14 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     │   ├── Repeated        it came before with the same key, and was done then
     │   ├── ScopeMissing    the key of the caller does not cover it: 403
     │   ├── SessionBusy     the session is at an earlier message, and this one is not to wait: 409
+    │   ├── TooLarge        more was sent than is taken at once: 413
     │   └── TooManyCommits  a tenant has too many commits of memory under way: 429
     ├── Stale               it was moved by another caller first: 409, reload
     ├── Unavailable         try again later: 503, back off
     │   ├── Damaged         the rows that it needs cannot be read or written; others can
     │   ├── DiskFull        no room for new work; what was accepted is safe
     │   ├── ModelUnavailable  the model did not answer, or not to the end: ask again, or another
+    │   ├── NotReady        the gateway is starting or draining, or its store does not answer
     │   ├── NotRunning      no gateway runs in this home: exit 69
     │   └── StoreDown       the database does not answer
     │       └── Unconfirmed  it was lost while it committed: what was asked may have been done
@@ -46,6 +49,10 @@ class HoldfastError(Exception):
 
 class Rejected(HoldfastError):
     """The caller must change something before asking again."""
+
+
+class BadParameter(Rejected):
+    """A parameter of the request is missing or cannot be used; the message says which."""
 
 
 class ConfigInvalid(Rejected):
@@ -129,6 +136,10 @@ class SessionBusy(Rejected):
     """The session is at an earlier message, and this one is not to wait."""
 
 
+class TooLarge(Rejected):
+    """More was sent than is taken at once."""
+
+
 class TooManyCommits(Rejected):
     """A tenant has too many commits of memory under way."""
 
@@ -158,6 +169,10 @@ class DiskFull(Unavailable):
 
 class ModelUnavailable(Unavailable):
     """The model did not answer, or not to the end."""
+
+
+class NotReady(Unavailable):
+    """The gateway takes no new work now; the message says why."""
 
 
 class NotRunning(Unavailable):

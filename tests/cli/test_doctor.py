@@ -24,9 +24,9 @@ from holdfast.app.doctor import CHECKS, Patient, examine
 from holdfast.cli.doctor import check_up
 from holdfast.config import Config, RouteConfig
 from holdfast.core.redaction import MASK, Redaction
-from holdfast.desk.views import AgentView, Phase, Status
 from holdfast.ids import NodeId
 from holdfast.operations.doctor import Finding, Level
+from holdfast.operations.gateway import AgentView, Phase, Status
 from holdfast.store.opening import open_store
 from holdfast.store.store import Store
 from holdfast.store.vitals import Vitals

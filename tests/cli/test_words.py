@@ -13,8 +13,9 @@ from holdfast.cli.bar import bar
 from holdfast.cli.control import print_status
 from holdfast.cli.frame import print_json, visible
 from holdfast.core.turns import TurnState
-from holdfast.desk.views import Phase, Status, TurnView
 from holdfast.ids import NodeId, SessionId, TurnId
+from holdfast.operations.gateway import Phase, Status
+from holdfast.operations.turns import TurnView
 from tests.cli.terminal import Terminal
 
 

@@ -11,8 +11,9 @@ from holdfast.core.events import EntryKind
 from holdfast.core.journal import Entry
 from holdfast.core.turns import Resume, Turn
 from holdfast.core.usage import Spent, Usage
-from holdfast.desk.reading import StoreReading
 from holdfast.ids import SessionId
+from holdfast.operations.caller import OPERATOR
+from holdfast.operations.sessions import Sessions
 from holdfast.store.retention import DAY_MS, SPENDING_DAYS
 from tests.conformance.scenes import MINUTE, START, Scene
 from tests.conformance.test_forks import copy_of
@@ -67,8 +68,9 @@ async def test_a_page_of_the_journal_counts_what_was_used_up_to_its_last_entry(s
         return found
 
     store: Any = Altered(scene.store, spending=Altered(scene.store.spending, of_session=meanwhile))
-    reading = StoreReading(store=store)
-    page = await reading.journal(turn.session_id)
+    nothing: Any = None
+    sessions = Sessions(store=store, caller=OPERATOR, clock=nothing, engine=nothing)
+    page = await sessions.journal(turn.session_id)
     later = await scene.store.journal.read(turn.session_id, after=page.seq)
     assert page.entries[-1].seq == page.seq
     assert page.used.input_tokens + sum(int(str(entry.data["input_tokens"])) for entry in later) == 60

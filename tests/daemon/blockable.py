@@ -14,7 +14,7 @@ from holdfast.app.gateway import serve
 from holdfast.config import Config, GatewayConfig, ServerConfig
 from holdfast.daemon.handover import inherit
 from holdfast.daemon.watchdog import Watchdog
-from holdfast.desk.views import Drain, Status, Stop
+from holdfast.operations.gateway import Drain, Status, Stop
 from holdfast.operations.logins import SignInLink
 
 

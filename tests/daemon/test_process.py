@@ -18,13 +18,14 @@ from holdfast.core.turns import Cause, TurnState
 from holdfast.daemon.handover import Handover
 from holdfast.daemon.process import run_until_stopped
 from holdfast.daemon.service_manager import ServiceManager
-from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.plans import Opening
-from holdfast.desk.views import Stop, TurnView
 from holdfast.engine.engine import Engine, Parts
 from holdfast.errors import StoreDown
 from holdfast.ids import NodeId, TurnId
+from holdfast.operations.gateway import Stop
+from holdfast.operations.lifecycle import Lifecycle
+from holdfast.operations.sessions import Message, Opening
+from holdfast.operations.turns import TurnView
 from holdfast.store.home import Ownership
 from holdfast.store.opening import open_store
 from holdfast.store.store import Store
@@ -100,9 +101,9 @@ async def test_a_command_that_is_cut_short_interrupts_its_turns_on_purpose(home:
 
     async def command() -> None:
         async with contact.desk(Config(), home) as desk:
-            session = await desk.open(Opening(key="terminal"))
-            turn_id = (await desk.send(session.id, "wait 60 seconds")).turn_id
-            await until(lambda: _is(desk.turn(turn_id), TurnState.RUNNING))
+            session = await desk.sessions.open(Opening(key="terminal"))
+            turn_id = (await desk.sessions.send(session.id, Message(text="wait 60 seconds"))).turn_id
+            await until(lambda: _is(desk.turns.get(turn_id), TurnState.RUNNING))
             running.set_result(turn_id)
             await asyncio.Event().wait()
 
@@ -112,7 +113,7 @@ async def test_a_command_that_is_cut_short_interrupts_its_turns_on_purpose(home:
     with pytest.raises(asyncio.CancelledError):
         await task
     async with contact.reading(Config(), home) as desk:
-        turn = await desk.turn(turn_id)
+        turn = await desk.turns.get(turn_id)
     assert (turn.state, turn.cause) == (TurnState.INTERRUPTED, Cause.SHUTDOWN_TIMEOUT)
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from holdfast.core.sessions import Glance, Session
 from holdfast.core.transcript import Item, Role
-from holdfast.desk.export import Form, file_name, markdown
-from holdfast.desk.views import SessionView, Transcript
 from holdfast.ids import SessionId, TurnId
+from holdfast.operations.conversation import SessionView, Transcript
+from holdfast.operations.export import ExportFormat, file_name, markdown
 
 SESSION = Session(
     id=SessionId("ses_1"), key="chat", channel="web", owner="local", one_shot=False, created_at=0, updated_at=0
@@ -47,4 +47,4 @@ def test_a_file_is_called_as_its_conversation_is_known() -> None:
         ("..", "ses_1.md"),
     ):
         view = SessionView.of(Glance(session=replace(SESSION, title=title)), None)
-        assert file_name(view, Form.MARKDOWN) == name
+        assert file_name(view, ExportFormat.MARKDOWN) == name

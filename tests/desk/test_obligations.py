@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from holdfast.core.intake import Image
-from holdfast.desk.plans import Opening
 from holdfast.errors import IllegalMove, NotFound, Rejected
 from holdfast.operations.memories import Remembered
+from holdfast.operations.sessions import Message, Opening
 from tests.engine.world import Open, opened, running_engine
 from tests.operations.asking import Asking, desk_of, said
 
@@ -35,9 +35,9 @@ async def test_memories_are_added_found_and_forgotten(open_it: Open) -> None:
 async def test_pictures_reach_the_turn_within_bounds(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Asking()) as engine:
         desk = desk_of(store, engine)
-        session = await desk.open(Opening(key="chat"))
+        session = await desk.sessions.open(Opening(key="chat"))
         picture = Image(media_type="image/png", data=PNG)
-        receipt = await desk.send(session.id, "ask what it shows", images=[picture])
+        receipt = await desk.sessions.send(session.id, Message(text="ask what it shows", images=(picture,)))
         assert await store.turns.images(receipt.turn_id) == [picture]
         for images, problem in (
             ([picture] * 5, "4 images at most"),
@@ -47,15 +47,15 @@ async def test_pictures_reach_the_turn_within_bounds(open_it: Open) -> None:
             ([Image(media_type="image/gif", data=b"")], "but no image"),
         ):
             with pytest.raises(Rejected, match=problem):
-                await desk.send(session.id, "look", images=images)
+                await desk.sessions.send(session.id, Message(text="look", images=tuple(images)))
 
 
 async def test_compacting_is_a_turn_of_an_open_session(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Asking()) as engine:
         desk = desk_of(store, engine)
-        session = await desk.open(Opening(key="chat"))
-        receipt = await desk.compact(session.id)
+        session = await desk.sessions.open(Opening(key="chat"))
+        receipt = await desk.sessions.compact(session.id)
         assert await said(desk, receipt.turn_id) == "compacted"
-        await desk.end(session.id)
+        await desk.sessions.end(session.id)
         with pytest.raises(IllegalMove, match="is ended: it cannot be compacted"):
-            await desk.compact(session.id)
+            await desk.sessions.compact(session.id)

@@ -12,9 +12,8 @@ import pytest
 from holdfast.core.events import EntryKind
 from holdfast.core.journal import Entry
 from holdfast.core.turns import Mode, Turn, TurnState
-from holdfast.desk.port import Host
-from holdfast.desk.views import TurnView
 from holdfast.ids import SessionId, TurnId
+from holdfast.operations.turns import Turns, TurnView
 from holdfast.web.runs import shown
 from tests.openai.clients import KEY, demonstrated, modelled, system, told
 from tests.web.house import House, open_house, parse
@@ -206,7 +205,7 @@ class Passing:
         assert turn_id == self._turn.id
         return self._entries if self._is_over() else self._entries[:3]
 
-    async def turn(self, turn_id: TurnId) -> TurnView:
+    async def get(self, turn_id: TurnId) -> TurnView:
         assert turn_id == self._turn.id
         return self._turn if self._is_over() else replace(self._turn, state=TurnState.RUNNING)
 
@@ -233,7 +232,7 @@ async def test_a_run_that_is_shown_as_completed_is_shown_whole() -> None:
         mode=Mode.DETACHED,
         state=TurnState.COMPLETED,
     )
-    desk = cast("Host", Passing(entries, TurnView.of(turn, turn, None)))
+    turns = cast("Turns", Passing(entries, TurnView.of(turn, turn, None)))
     for _ in range(2):
-        run = await shown(desk, turn.id)
+        run = await shown(turns, turn.id)
         assert (run.status, run.output) in {(TurnState.RUNNING, "3"), (TurnState.RUNNING, "34"), (TurnState.COMPLETED, "34")}

@@ -9,15 +9,15 @@ from holdfast.core.effects import Effect
 from holdfast.core.processes import Process, ProcessEvent
 from holdfast.core.questions import APPROVAL_CHOICES, About, Question, fingerprint
 from holdfast.core.turns import TurnState
-from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.plans import Opening
-from holdfast.desk.views import AgentView
 from holdfast.engine.engine import Engine
 from holdfast.ids import CallId, ProcessId, SessionId, TurnId
 from holdfast.operations.approvals import ApprovalView
 from holdfast.operations.caller import Caller
+from holdfast.operations.gateway import AgentView
+from holdfast.operations.lifecycle import Lifecycle
 from holdfast.operations.memories import Memories, Payment
+from holdfast.operations.sessions import Message, Opening
 from holdfast.ports import Assignment, Output, Stage, Use
 from holdfast.store.store import Store
 from holdfast.targets import Targets
@@ -88,8 +88,8 @@ def desk_of(store: Store, engine: Engine, owner: str = "local", clock: Clock | N
 
 async def waiting(desk: LocalDesk, text: str, key: str = "chat") -> ApprovalView:
     """Send a message and return the question that its turn waits with."""
-    session = await desk.open(Opening(key=key))
-    turn_id = (await desk.send(session.id, text)).turn_id
+    session = await desk.sessions.open(Opening(key=key))
+    turn_id = (await desk.sessions.send(session.id, Message(text=text))).turn_id
 
     async def look() -> ApprovalView | None:
         return next((each for each in (await desk.approvals.list()).items if each.turn_id == turn_id), None)
@@ -104,7 +104,7 @@ async def paid(memories: Memories, session_id: SessionId, *, wait: bool = True) 
 
 async def said(desk: LocalDesk, turn_id: TurnId) -> str:
     async def look() -> bool:
-        return (await desk.turn(turn_id)).state is TurnState.COMPLETED
+        return (await desk.turns.get(turn_id)).state is TurnState.COMPLETED
 
     await until(look)
     entries = await desk.store.journal.read_turn(turn_id)

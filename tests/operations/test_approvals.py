@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from holdfast.core.questions import APPROVAL_CHOICES, About
-from holdfast.desk.plans import Opening
 from holdfast.desk.reading import StoreReading
 from holdfast.errors import NotFound, Rejected
 from holdfast.operations.approvals import find
+from holdfast.operations.sessions import Message, Opening
+from holdfast.operations.turns import Answer
 from tests.engine.world import Open, opened, running_engine
 from tests.operations.asking import Asking, desk_of, said, waiting
 
@@ -32,11 +33,11 @@ async def test_an_approval_is_listed_with_what_it_is_about_and_answered_by_its_s
         for nobody in ("", "trn_0", "zzzz"):
             with pytest.raises(NotFound):
                 await find(desk.approvals, nobody)
-        status = await desk.status()
+        status = await desk.gateway.status()
         assert (status.questions, status.agent.model) == (2, "mine:small")
-        await desk.answer(asked.turn_id, "once", asked.question_id)
+        await desk.turns.answer(asked.turn_id, Answer(text="once", question_id=asked.question_id))
         assert await said(desk, asked.turn_id) == "ok: ran rm -rf build"
-        await desk.answer(other.turn_id, "deny", other.question_id)
+        await desk.turns.answer(other.turn_id, Answer(text="deny", question_id=other.question_id))
         assert (await said(desk, other.turn_id)).startswith("error: Not run: denied")
         assert (await desk.approvals.list()).items == []
 
@@ -57,13 +58,13 @@ async def test_what_is_granted_is_listed_and_can_be_taken_back(open_it: Open) ->
     async with opened(open_it) as store, running_engine(store, Asking()) as engine:
         desk = desk_of(store, engine)
         asked = await waiting(desk, "make clean")
-        await desk.answer(asked.turn_id, "always", asked.question_id)
+        await desk.turns.answer(asked.turn_id, Answer(text="always", question_id=asked.question_id))
         await said(desk, asked.turn_id)
         (grant,) = (await desk.approvals.grants()).items
         assert (grant.text, grant.session_id) == ("May I run make clean?", None)
         # Exactly this is not asked again, wherever it is wanted.
-        session = await desk.open(Opening(key="elsewhere"))
-        free = await desk.send(session.id, "make clean")
+        session = await desk.sessions.open(Opening(key="elsewhere"))
+        free = await desk.sessions.send(session.id, Message(text="make clean"))
         assert await said(desk, free.turn_id) == "ok: ran make clean"
         with pytest.raises(NotFound):
             await desk_of(store, engine, owner="somebody").approvals.revoke(grant.id)
@@ -72,7 +73,7 @@ async def test_what_is_granted_is_listed_and_can_be_taken_back(open_it: Open) ->
         assert (await desk.approvals.revoke(grant.id)).id == grant.id
         assert (await desk.approvals.grants()).items == []
         again = await waiting(desk, "make clean", key="once more")
-        await desk.cancel(again.turn_id)
+        await desk.turns.cancel(again.turn_id)
 
 
 async def test_questions_of_others_are_not_there(open_it: Open) -> None:
@@ -83,5 +84,5 @@ async def test_questions_of_others_are_not_there(open_it: Open) -> None:
         assert (await desk_of(store, engine, owner="somebody").approvals.list()).items == []
         # What can be read while no gateway runs is the same.
         assert (await StoreReading(store=store).approvals.list()).items == [asked]
-        await desk.answer(asked.turn_id, "north")
+        await desk.turns.answer(asked.turn_id, Answer(text="north"))
         assert await said(desk, asked.turn_id) == "north"

@@ -136,7 +136,7 @@ def counted(views: list[SegmentView]) -> Debt:
 async def everywhere(scene: Scene, bindings: MemoryBindings) -> list[Debt]:
     """Return the debt of everyone as each of those says who count it, and see that each adds up."""
     desk = desk_with(scene, bindings)
-    status, memory, tally = await desk.status(), (await desk.memories.status()).everyone, await desk.memories.tally()
+    status, memory, tally = await desk.gateway.status(), (await desk.memories.status()).everyone, await desk.memories.tally()
     assert status.memory
     assert memory
     assert status.obligations
@@ -173,7 +173,7 @@ async def test_a_debt_of_each_kind_is_the_same_whoever_is_asked(open_it: Open, s
         assert await of_person(scene, bindings, "local") == [mine] * 2
         assert await of_person(scene, bindings, "alice") == [hers] * 2
         assert (await desk_with(scene, bindings, "alice").memories.status()).everyone is None
-        assert (await desk_with(scene, bindings, "alice").status()).memory is None
+        assert (await desk_with(scene, bindings, "alice").gateway.status()).memory is None
 
     await scene.play(play)
 

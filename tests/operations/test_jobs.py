@@ -24,7 +24,7 @@ async def test_a_job_is_added_changed_paused_run_and_removed(open_it: Open) -> N
         assert (changed.schedule, changed.paused, changed.deliver) == ("0 8 * * *", True, "chat:1")
         assert not (await jobs.resume("tides")).paused
         receipt = await jobs.run("tides")
-        assert (await desk.session(receipt.session_id)).channel == "cron"
+        assert (await desk.sessions.get(receipt.session_id)).channel == "cron"
         (slot,) = (await jobs.get("tides")).slots
         assert slot.turn_id == receipt.turn_id
         assert [each.name for each in (await jobs.list()).items] == ["tides"]

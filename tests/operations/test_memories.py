@@ -12,7 +12,6 @@ from holdfast.core.facts import Memory, MemoryKind, Recollection
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import Debt, Segment, SegmentState, SpokenMessage
 from holdfast.core.sessions import Session
-from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
 from holdfast.desk.reading import StoreReading
 from holdfast.engine.engine import Engine
@@ -21,6 +20,7 @@ from holdfast.ids import MemoryId, SegmentId, SessionId, new_memory_id
 from holdfast.memory.bindings import MemoryBindings
 from holdfast.operations.caller import Caller
 from holdfast.operations.forgetting import Forgetting
+from holdfast.operations.lifecycle import Lifecycle
 from holdfast.operations.memories import Edit, Remembered
 from holdfast.operations.replay import Replaying
 from holdfast.operations.segments import FAILED

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast.core.processes import Process
-from holdfast.desk.plans import Opening
-from holdfast.desk.views import SessionView
 from holdfast.errors import NotFound
 from holdfast.ids import ProcessId, SessionId, TurnId
+from holdfast.operations.conversation import SessionView
+from holdfast.operations.sessions import Opening
 from holdfast.store.store import Store
 from tests.engine.world import Open, opened, running_engine
 from tests.operations.asking import Asking, desk_of
@@ -34,14 +34,14 @@ async def started(store: Store, session: SessionView, n: int) -> ProcessId:
 async def test_processes_are_listed_read_and_ended(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Asking()) as engine:
         desk = desk_of(store, engine)
-        session = await desk.open(Opening(key="chat"))
+        session = await desk.sessions.open(Opening(key="chat"))
         ids = [await started(store, session, n) for n in range(1, 4)]
         first = await desk.processes.list(limit=2)
         assert [each.id for each in first.items] == [ids[2], ids[1]]
         rest = await desk.processes.list(limit=2, cursor=first.next_cursor)
         assert ([each.id for each in rest.items], rest.next_cursor) == ([ids[0]], None)
         assert (await desk.processes.list(session_id=SessionId("ses_other"))).items == []
-        assert (await desk.status()).processes == 3
+        assert (await desk.gateway.status()).processes == 3
         output = await desk.processes.output(ids[0], 4, 4)
         assert (output.text, output.begin, output.end) == ("two\n", 4, 8)
         killed = await desk.processes.kill(ids[0])

@@ -18,7 +18,7 @@ from holdfast.client.remote import RemoteDesk, connected
 from holdfast.config import Config, GatewayConfig, ServerConfig, ToolsConfig
 from holdfast.daemon.handover import Handover
 from holdfast.daemon.process import GatewayExit
-from holdfast.desk.views import Drain, Status, Stop
+from holdfast.operations.gateway import Drain, Status, Stop
 from holdfast.operations.logins import SignInLink
 from tests.engine.world import until
 
@@ -59,7 +59,7 @@ class House:
         self.desk: RemoteDesk
 
     async def stop(self, **wish: Any) -> Stop:
-        await self.desk.stop(Stop(**wish))
+        await self.desk.gateway.stop(Stop(**wish))
         ended = await asyncio.wait_for(asyncio.shield(self.gateway), PATIENCE_S)
         _give_up(ended.handover)
         return ended.stop
@@ -160,7 +160,7 @@ async def open_house(
             if not gateway.done():
                 # Twice, so that no test waits for a turn that it has left running.
                 for _ in range(2):
-                    await desk.stop(Stop(timeout=0))
+                    await desk.gateway.stop(Stop(timeout=0))
                 await asyncio.wait_for(gateway, PATIENCE_S)
 
 

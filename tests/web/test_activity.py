@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2
 
-from holdfast.desk.views import Stop
+from holdfast.operations.gateway import Stop
 from holdfast.operations.keys import KeyPlan
 from tests.engine.world import until
 from tests.postgres import Server

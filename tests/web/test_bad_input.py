@@ -17,13 +17,14 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from holdfast.desk.plans import Pruning
 from holdfast.desk.reading import StoreReading
-from holdfast.desk.views import Stop
 from holdfast.errors import Rejected
 from holdfast.ids import SessionId
+from holdfast.operations import sessions
+from holdfast.operations.gateway import Stop
+from holdfast.operations.sessions import Pruning
 from holdfast.store.opening import open_readonly
-from holdfast.web import protocol, requests, sessions
+from holdfast.web import protocol, requests
 from holdfast.web.offsets import offset
 from tests.engine.world import until
 from tests.web.house import House, open_house
@@ -191,21 +192,26 @@ async def test_a_page_that_could_hold_nothing_is_refused_wherever_it_is_asked_fo
     async with open_house(home) as house:
         session_id = SessionId(await house.session())
         desk = house.desk
-        for page in (desk.sessions, desk.deliveries, partial(desk.turns, session_id), partial(desk.search, "a")):
+        for page in (
+            desk.sessions.list,
+            desk.deliveries,
+            partial(desk.turns.list, session_id),
+            partial(desk.sessions.search, "a"),
+        ):
             with pytest.raises(Rejected, match="limit"):
                 await page(limit=0)
         store = await open_readonly("sqlite", home)
         try:
             reading = StoreReading(store=store)
             for page in (
-                reading.sessions,
+                reading.sessions.list,
                 reading.deliveries,
-                partial(reading.turns, session_id),
-                partial(reading.search, "a"),
+                partial(reading.turns.list, session_id),
+                partial(reading.sessions.search, "a"),
             ):
                 with pytest.raises(Rejected, match="limit"):
                     await page(limit=0)
-            assert len((await reading.sessions(limit=10**30)).items) == 1
+            assert len((await reading.sessions.list(limit=10**30)).items) == 1
         finally:
             await store.close()
 

@@ -10,9 +10,9 @@ import pytest
 from starlette.responses import Response
 
 from holdfast.core.retries import Try
-from holdfast.desk.port import Host
 from holdfast.errors import HoldfastError, NotFound, QueueFull, StoreDown, Unconfirmed
 from holdfast.ids import TurnId
+from holdfast.operations.messages import Messages
 from holdfast.web import clients
 from holdfast.web.answers import Refused
 from holdfast.web.clients import Clients
@@ -28,7 +28,7 @@ class Wire:
 
 
 class Ledger:
-    """A desk that writes down whose answers were read."""
+    """Messages that write down whose answers were read."""
 
     def __init__(self) -> None:
         self.heard_of: list[TurnId] = []
@@ -41,7 +41,7 @@ async def serve(known: Clients, turn_id: TurnId, wire: Wire, desk: Ledger | None
     async def made() -> Response:
         return Response()
 
-    response = await known.served(cast("Host", desk or Ledger()), turn_id, cast("Any", wire), made())
+    response = await known.served(cast("Messages", desk or Ledger()), turn_id, cast("Any", wire), made())
     return response.background
 
 
@@ -100,7 +100,7 @@ async def test_a_client_that_is_refused_behind_the_acceptance_does_not_wait_any_
         raise StoreDown("away")
 
     with pytest.raises(StoreDown):
-        await known.served(cast("Host", Ledger()), ONE, cast("Any", Wire()), failing())
+        await known.served(cast("Messages", Ledger()), ONE, cast("Any", Wire()), failing())
     assert not known.trying("d", 1).attended
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.desk.views import Stop
 from holdfast.ids import SessionId
+from holdfast.operations.gateway import Stop
 from holdfast.web import events as sse
 from tests.engine.world import until
 from tests.web.house import PATIENCE_S, House, open_house
@@ -102,7 +102,7 @@ async def test_a_follower_survives_a_restart_of_the_gateway(home: Path) -> None:
         desk = house.desk
 
         async def follow() -> None:
-            async for entry in desk.follow(session_id):
+            async for entry in desk.sessions.follow(session_id):
                 seen.extend([entry.seq])
 
         following = asyncio.create_task(follow())

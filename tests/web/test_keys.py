@@ -12,9 +12,9 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.core.keys import digest
-from holdfast.desk.plans import Opening
 from holdfast.errors import NotFound, Rejected
 from holdfast.operations.keys import KeyPlan
+from holdfast.operations.sessions import Message, Opening
 from holdfast.store.opening import open_readonly, open_store
 from holdfast.web.guard import FAILURES_PER_MINUTE
 from holdfast.web.keyring import Keyring
@@ -85,14 +85,14 @@ async def test_a_revoked_key_is_refused_at_once_and_its_open_stream_ends(home: P
     """SECURITY 3: whoever holds a stolen key must not go on reading with what it opened before."""
     async with open_house(home) as house:
         shown = await made(house, name="script")
-        session = await house.desk.open(Opening())
+        session = await house.desk.sessions.open(Opening())
         async with house.events(session.id, authorization=f"Bearer {shown}") as entries:
             gone = await house.desk.keys.revoke("script")
             assert (gone.last, gone.revoked.revoked_at is not None) == (True, True)
             refused = await house.web.get("/api/status", headers={"authorization": f"Bearer {shown}"})
             assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
             assert "not any more" in refused.json()["error"]["message"]
-            await house.desk.send(session.id, "echo: not for you")
+            await house.desk.sessions.send(session.id, Message(text="echo: not for you"))
             async with asyncio.timeout(5):
                 with contextlib.suppress(httpx2.TransportError):
                     assert [entry async for entry in entries] == []

@@ -15,6 +15,7 @@ from holdfast.ids import ProcessId, SessionId
 from holdfast.operations.approvals import find
 from holdfast.operations.jobs import Plan
 from holdfast.operations.memories import Remembered
+from holdfast.operations.sessions import Message
 from tests.engine.world import until
 from tests.web.house import House, open_house
 
@@ -149,10 +150,14 @@ async def test_pictures_come_with_a_message(home: Path) -> None:
         assert (await house.web.post(path, json=other, headers={"Idempotency-Key": "k"})).status_code == 422
         assert (await house.settled(first["turn_id"]))["state"] == "completed"
         large = Image(media_type="image/png", data=PNG + bytes(5_000_000))
-        receipt = await house.desk.send(SessionId(session_id), "four large ones; count to 1", images=[large] * 4)
+        receipt = await house.desk.sessions.send(
+            SessionId(session_id), Message(text="four large ones; count to 1", images=(large,) * 4)
+        )
         assert (await house.settled(receipt.turn_id))["state"] == "completed"
         with pytest.raises(Rejected, match="4 images at most"):
-            await house.desk.send(SessionId(session_id), "five", images=[Image(media_type="image/png", data=PNG)] * 5)
+            await house.desk.sessions.send(
+                SessionId(session_id), Message(text="five", images=(Image(media_type="image/png", data=PNG),) * 5)
+            )
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.routing import Route
 
-from holdfast.desk.lifecycle import Lifecycle
 from holdfast.operations.caller import Caller
+from holdfast.operations.lifecycle import Lifecycle
 from holdfast.web import page
 from holdfast.web.application import application, endpoints
 from holdfast.web.events import Streams

@@ -8,7 +8,7 @@ from pathlib import Path
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
-from holdfast.desk.lifecycle import Lifecycle
+from holdfast.operations.lifecycle import Lifecycle
 from holdfast.web.application import application
 from holdfast.web.metrics import Meter
 from holdfast.web.shortcut import Shortcut

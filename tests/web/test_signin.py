@@ -14,9 +14,9 @@ import pytest
 
 from holdfast.core.keys import digest
 from holdfast.desk.address import OPENING
-from holdfast.desk.plans import Opening
 from holdfast.operations.caller import OPERATOR
 from holdfast.operations.logins import BROWSER_MS, CODE_MS, Logins, reachable
+from holdfast.operations.sessions import Message, Opening
 from holdfast.passwords import hashed, is_usable, matches
 from holdfast.store.opening import open_store
 from holdfast.web.guard import NONCE, PROOF
@@ -204,10 +204,10 @@ async def test_what_a_browser_has_open_ends_when_it_signs_out(home: Path) -> Non
     async with open_house(home, api_key="a-key-for-the-operator") as house:
         house.web.headers.pop("authorization")
         await signed_in(house)
-        session = await house.desk.open(Opening())
+        session = await house.desk.sessions.open(Opening())
         async with house.events(session.id) as entries:
             await house.post("/api/sign-out")
-            await house.desk.send(session.id, "echo: not for you")
+            await house.desk.sessions.send(session.id, Message(text="echo: not for you"))
             async with asyncio.timeout(5):
                 with contextlib.suppress(httpx2.TransportError):
                     assert [entry async for entry in entries] == []

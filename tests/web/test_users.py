@@ -15,8 +15,8 @@ from holdfast.app import gateway
 from holdfast.app.node import own_desk
 from holdfast.config import Config, ServerConfig
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.plans import Opening
 from holdfast.operations.keys import KeyPlan
+from holdfast.operations.sessions import Opening
 from holdfast.web.application import endpoints
 from holdfast.web.events import Streams
 from holdfast.web.metrics import Meter
@@ -38,7 +38,7 @@ def reachable() -> Iterator[Path]:
 @needs_root
 async def test_another_user_gets_nothing_without_a_key_on_any_route(home: Path) -> None:
     async with open_house(home) as house:
-        session = await house.desk.open(Opening())
+        session = await house.desk.sessions.open(Opening())
         for endpoint in endpoints(Streams(asyncio.Event()), Meter()):
             if endpoint.scope is None:
                 continue

@@ -15,8 +15,8 @@ from holdfast.channels.webhook.routes import Routes
 from holdfast.channels.webhook.signatures import Scheme, sign
 from holdfast.clock import SystemClock
 from holdfast.core.redaction import Redaction
-from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
+from holdfast.operations.lifecycle import Lifecycle
 from holdfast.store.migrations import migrate
 from holdfast.store.opening import store_path
 from holdfast.store.sqlite import SqliteDatabase

@@ -14,11 +14,10 @@ import pytest
 
 from holdfast.channels.webhook.signatures import Scheme, sign
 from holdfast.config import RouteConfig
-from holdfast.desk.plans import Pruning
-from holdfast.desk.views import Pruned
 from holdfast.errors import ConfigInvalid, NotFound, Rejected
 from holdfast.ids import SessionId, TurnId
 from holdfast.operations.keys import KeyPlan
+from holdfast.operations.sessions import Pruned, Pruning
 from holdfast.operations.webhooks import RoutePlan
 from tests.engine.world import until
 from tests.web.house import House
@@ -84,8 +83,8 @@ async def test_pruning_removes_what_has_ended(home: Path) -> None:
         busy = (await send(house, "alerts", {"do": "wait 600 seconds"}, "busy")).json()
         chat = await house.session()
         await house.post(f"/api/sessions/{chat}/end")
-        assert await house.desk.prune(Pruning(channel="webhook")) == Pruned(pruned=3)
-        assert await house.desk.prune(Pruning(channel="webhook")) == Pruned(pruned=0)
+        assert await house.desk.sessions.prune(Pruning(channel="webhook")) == Pruned(pruned=3)
+        assert await house.desk.sessions.prune(Pruning(channel="webhook")) == Pruned(pruned=0)
         assert (await house.get(f"/api/sessions/{busy['session_id']}"))["state"] == "open"
         assert (await house.web.get(f"/api/sessions/{done[0]['session_id']}")).status_code == 404
         # What came before is known for longer than what became of it.
@@ -499,7 +498,7 @@ async def test_a_delivery_can_be_tried_again_by_its_operator(home: Path) -> None
     async with open_routes(home, alerts=route(prompt="fail")) as house:
         said = (await send(house, "alerts", {})).json()
         await house.settled(said["turn_id"])
-        again = await house.desk.retry(TurnId(said["turn_id"]))
+        again = await house.desk.turns.retry(TurnId(said["turn_id"]))
         assert (await house.settled(again.id))["state"] == "failed"
         assert (await ended(house, again.session_id))["end_reason"] == "webhook_complete"
         assert SessionId(said["session_id"]) != again.session_id

@@ -48,13 +48,13 @@ from holdfast.channels.webhook.signatures import answers_secret, spellings
 from holdfast.clock import Clock
 from holdfast.config import Config, keep_apart
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.desk.views import AgentView
 from holdfast.egress import Egress, Guard
 from holdfast.errors import ConfigInvalid, Rejected
 from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.builtin.extraction import ModelExtractor
 from holdfast.memory.builtin.plain import PlainExtractor
 from holdfast.offload.pool import Pool
+from holdfast.operations.gateway import AgentView
 from holdfast.ports import Agent, Carrier, ProcessControl, Uploads
 from holdfast.sandbox import Sandbox, scrubbed
 from holdfast.sandbox.proxy import Network

@@ -30,7 +30,6 @@ from holdfast.config import Config, RouteConfig, load, placed, secrets
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import BUILTIN, debt
 from holdfast.core.timekeeping import EARLIEST_MS, lead, span
-from holdfast.desk.views import Status
 from holdfast.errors import (
     ConfigInvalid,
     Damaged,
@@ -46,6 +45,7 @@ from holdfast.foreign_call import foreign_call
 from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.builtin.plain import PlainExtractor
 from holdfast.operations.doctor import Finding, Level, Report
+from holdfast.operations.gateway import Status
 from holdfast.operations.segments import in_words
 from holdfast.ports import MemoryProvider
 from holdfast.sandbox import INSTALL, Sandbox

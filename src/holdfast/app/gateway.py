@@ -24,13 +24,13 @@ from holdfast.daemon.process import GatewayExit, Observer, run_until_stopped, si
 from holdfast.daemon.service_manager import ServiceManager
 from holdfast.daemon.watchdog import Watchdog
 from holdfast.desk.address import SOCKET
-from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.views import Stop
 from holdfast.engine.supervisor import supervise
 from holdfast.errors import NodeLost, Unavailable
 from holdfast.operations.doctor import Doctor, Report
+from holdfast.operations.gateway import Stop
 from holdfast.operations.keys import KeyPlan
+from holdfast.operations.lifecycle import Lifecycle
 from holdfast.operations.logins import root_of
 from holdfast.operations.settings import Origin, Settings
 from holdfast.operations.setup import Setup
@@ -180,7 +180,7 @@ class _Gateway:
         origin = self.origin
 
         async def report() -> Report:
-            return await consult(self.home, origin.file, await desk.status(), required=origin.named)
+            return await consult(self.home, origin.file, await desk.gateway.status(), required=origin.named)
 
         async def try_out(other: Config) -> None:
             server = replace(other.server, **{key.partition(".")[2]: value for key, value in origin.arguments.items()})

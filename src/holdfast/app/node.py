@@ -14,7 +14,6 @@ from holdfast.config import ChannelsConfig, Config, LimitsConfig, secrets, shown
 from holdfast.core.quotas import Quota
 from holdfast.core.redaction import Redaction, is_unguessable
 from holdfast.desk.address import LOCK, SOCKET
-from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
 from holdfast.desk.port import Desk
 from holdfast.desk.reading import StoreReading
@@ -26,6 +25,7 @@ from holdfast.engine.timekeeper import steady_clock
 from holdfast.engine.tuning import Tuning
 from holdfast.errors import StoreDown, Unavailable
 from holdfast.offload.pool import Pool
+from holdfast.operations.lifecycle import Lifecycle
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import open_readonly, open_store
 from holdfast.store.store import Store
@@ -102,7 +102,7 @@ class Node:
             targets=self.adapters.targets,
             routes=self.adapters.routes,
             redaction=self.redaction,
-            uploads=self.adapters.uploads,
+            workspace=self.adapters.uploads,
             trusted_owners=self.config.tools.trusted_owners,
         )
 

@@ -22,10 +22,11 @@ from holdfast.core.intake import Receipt
 from holdfast.core.journal import Entry, settles
 from holdfast.core.turns import SETTLED, TurnState
 from holdfast.desk.port import Desk
-from holdfast.desk.views import SessionView, TurnView
 from holdfast.errors import HoldfastError
 from holdfast.ids import SessionId, TurnId
 from holdfast.operations.approvals import ApprovalView
+from holdfast.operations.conversation import SessionView
+from holdfast.operations.turns import Answer, TurnView
 
 _LOOK_S = 0.05
 _BECAME = {TurnState.FAILED: "the turn failed", TurnState.CANCELLED: "the turn was cancelled"}
@@ -59,7 +60,7 @@ async def conclude(desk: Desk, session: SessionView, receipt: Receipt, as_json: 
     """Show what comes of a message, and end with a code that tells whether it was answered."""
     async with _cancelling(desk, receipt.turn_id):
         heard = await _listen(desk, session, receipt, quiet=as_json)
-    turn = await desk.turn(receipt.turn_id)
+    turn = await desk.turns.get(receipt.turn_id)
     if as_json:
         waiting = {"question": heard.waits_for} if heard.waits_for else {}
         print_json({**msgspec.to_builtins(turn), "text": heard.text, **waiting})
@@ -71,12 +72,12 @@ async def conclude(desk: Desk, session: SessionView, receipt: Receipt, as_json: 
 
 async def rested(desk: Desk, turn_id: TurnId) -> TurnView:
     """Return a turn as it is; where the gateway is our own and ends with this command, as it comes to rest."""
-    turn = await desk.turn(turn_id)
-    if (await desk.health()).pid != os.getpid():
+    turn = await desk.turns.get(turn_id)
+    if (await desk.gateway.health()).pid != os.getpid():
         return turn
     while turn.state not in SETTLED and turn.state is not TurnState.WAITING and not await _held_up(desk, turn):
         await asyncio.sleep(_LOOK_S)
-        turn = await desk.turn(turn_id)
+        turn = await desk.turns.get(turn_id)
     return turn
 
 
@@ -95,7 +96,7 @@ async def _cancelling(desk: Desk, turn_id: TurnId) -> AsyncGenerator[None]:
         yield
     except asyncio.CancelledError:
         with contextlib.suppress(HoldfastError):
-            await asyncio.create_task(desk.cancel(turn_id))
+            await asyncio.create_task(desk.turns.cancel(turn_id))
         raise
 
 
@@ -108,7 +109,7 @@ async def _listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: 
     narrator = Narrator(page, is_mine=lambda _: True)
     shown = sys.stdout.isatty() and not quiet
     attended = sys.stdin.isatty() and shown
-    if standing := await _held_up(desk, await desk.turn(receipt.turn_id)):
+    if standing := await _held_up(desk, await desk.turns.get(receipt.turn_id)):
         if shown:
             page.print(Styled(_BEHIND, "dim"))
             narrator.ask(standing)
@@ -134,7 +135,7 @@ async def _answered(desk: Desk, page: PipeScreen, asked: ApprovalView) -> bool:
     """Let the person at the terminal answer; False where they leave it open."""
     if (typed := await page.line()) is None:
         return False
-    await desk.answer(asked.turn_id, cards.reply(asked, typed), asked.question_id)
+    await desk.turns.answer(asked.turn_id, Answer(text=cards.reply(asked, typed), question_id=asked.question_id))
     return True
 
 
@@ -162,7 +163,7 @@ def outcome(turn: TurnView, asked: ApprovalView | None) -> str:
 async def _entries(desk: Desk, place: _Place) -> AsyncGenerator[Entry]:
     """Yield the entries of one turn until it comes to rest, and what those before it ask: it has to wait for that."""
     turn_id = place.turn_id
-    async with contextlib.aclosing(desk.follow(place.session_id, place.after)) as entries:
+    async with contextlib.aclosing(desk.sessions.follow(place.session_id, place.after)) as entries:
         async for entry in entries:
             if entry.turn_id != turn_id:
                 if isinstance(entry.event, ApprovalAsked):

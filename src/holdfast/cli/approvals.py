@@ -11,6 +11,7 @@ from holdfast.cli.sessions import find as find_session
 from holdfast.core.questions import About, Decision
 from holdfast.errors import Rejected
 from holdfast.operations.approvals import find
+from holdfast.operations.turns import Answer
 
 _TEXT_MAX = 120
 
@@ -81,7 +82,7 @@ async def _decide(frame: Frame, name: str, decision: Decision, as_json: bool) ->
         if asked.about is About.ANSWER:
             raise Rejected(f"{asked.id} is a question, not an approval: {asked.text}; {how_to_answer(asked)}")
         said = decided(asked, yes=decision is not Decision.DENY, length=decision)
-        await desk.answer(asked.turn_id, said, asked.question_id)
+        await desk.turns.answer(asked.turn_id, Answer(text=said, question_id=asked.question_id))
         turn = await rested(desk, asked.turn_id)
     if as_json:
         print_json({"id": asked.id, "decision": decision, "turn": turn})

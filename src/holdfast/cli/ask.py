@@ -12,6 +12,7 @@ from holdfast.cli.frame import Frame, json_option, print_json, print_text, run_a
 from holdfast.core import images as pictures
 from holdfast.core.intake import Busy, Image
 from holdfast.errors import Rejected
+from holdfast.operations.sessions import Message
 
 
 @click.command()
@@ -34,10 +35,10 @@ from holdfast.errors import Rejected
 @run_async
 async def ask(frame: Frame, text: str, key: str, busy: str | None, files: tuple[Path, ...], as_json: bool) -> None:
     """Ask one question.  The answer goes to stdout; the exit code is 0 if the turn completed."""
-    images = [read_image(file) for file in files]
+    images = tuple(read_image(file) for file in files)
     async with frame.desk() as desk:
         session = await open_session(desk, key)
-        receipt = await desk.send(session.id, text, busy=Busy(busy) if busy else None, images=images)
+        receipt = await desk.sessions.send(session.id, Message(text=text, busy=Busy(busy) if busy else None, images=images))
         if receipt.reply is not None and not receipt.turn_id:
             print_json(receipt) if as_json else print_text(f"{receipt.reply}\n")
             return

@@ -21,12 +21,13 @@ from holdfast.core.events import TurnCompleted
 from holdfast.core.journal import Entry, settles
 from holdfast.core.questions import About
 from holdfast.core.transcript import Role
-from holdfast.desk.plans import Opening, looks_like_id
 from holdfast.desk.port import Desk
-from holdfast.desk.views import SessionView
 from holdfast.errors import IllegalMove, Rejected, Unavailable
 from holdfast.ids import SessionId, TurnId
 from holdfast.operations.approvals import ApprovalView
+from holdfast.operations.conversation import SessionView
+from holdfast.operations.sessions import Message, Opening, looks_like_id
+from holdfast.operations.turns import Answer
 
 CHANNEL = "terminal"
 DEFAULT_KEY = "terminal"
@@ -47,7 +48,7 @@ async def chat(frame: Frame, key: str) -> None:
         where = visible(f" · session {key} · {tilde(frame.home)} · Ctrl-D leaves")
         console.print(Text.assemble(("Holdfast", "bold"), (where, "dim")))
         session = await open_session(desk, key)
-        transcript = await desk.transcript(session.id)
+        transcript = await desk.sessions.transcript(session.id)
         question = await _open_question(desk, session.id)
         for item in transcript.items[-_SHOWN_AT_START:]:
             if question is None or item.role is not Role.QUESTION or item.turn_id != question.turn_id:
@@ -60,8 +61,8 @@ async def chat(frame: Frame, key: str) -> None:
 async def open_session(desk: Desk, name: str) -> SessionView:
     """Return the session with an id, or the open one of a key, made if need be."""
     if looks_like_id(name):
-        return await desk.session(SessionId(name))
-    return await desk.open(Opening(key=name, channel=CHANNEL))
+        return await desk.sessions.get(SessionId(name))
+    return await desk.sessions.open(Opening(key=name, channel=CHANNEL))
 
 
 async def _open_question(desk: Desk, session_id: SessionId) -> ApprovalView | None:
@@ -105,7 +106,7 @@ class Chat:
         self._follower = self._group.create_task(self._tell(session_id, after), name="follower")
 
     async def _tell(self, session_id: SessionId, after: int) -> None:
-        async with contextlib.aclosing(self._desk.follow(session_id, after)) as entries:
+        async with contextlib.aclosing(self._desk.sessions.follow(session_id, after)) as entries:
             async for entry in entries:
                 async with self._sending:
                     self._hear(entry)
@@ -148,7 +149,8 @@ class Chat:
         async with self._sending:
             self._narrator.answered()
             try:
-                await self._desk.answer(question.turn_id, cards.reply(question, text), question.question_id)
+                answer = Answer(text=cards.reply(question, text), question_id=question.question_id)
+                await self._desk.turns.answer(question.turn_id, answer)
             except IllegalMove:
                 if question.about is not About.ANSWER:
                     raise
@@ -158,7 +160,7 @@ class Chat:
 
     async def _send(self, text: str) -> None:
         async with self._sending:
-            receipt = await self._desk.send(self._session.id, text)
+            receipt = await self._desk.sessions.send(self._session.id, Message(text=text))
             if receipt.turn_id:
                 self._mine.add(receipt.turn_id)
                 self._awaited.add(receipt.turn_id)
@@ -170,7 +172,7 @@ class Chat:
     async def _move(self, session_id: SessionId) -> None:
         """Go on in another session, which a message has opened: its journal begins with that."""
         self._follower.cancel()
-        self._session = await self._desk.session(session_id)
+        self._session = await self._desk.sessions.get(session_id)
         self._narrator.live.clear()
         self._narrator.answered()
         self._follow(session_id, 0)
@@ -179,7 +181,7 @@ class Chat:
         if question := self._narrator.question:
             self._page.print(Text(f"It waits for you: {cards.how_to_answer(question)}", "dim"))
         elif self._narrator.live:
-            is_own = (await self._desk.health()).pid == os.getpid()
+            is_own = (await self._desk.gateway.health()).pid == os.getpid()
             self._page.print(Text(_FINISHES if is_own else _GOES_ON, "dim"))
 
     @contextlib.contextmanager
@@ -214,4 +216,4 @@ class Chat:
 
     async def _cancel(self, turn_id: TurnId) -> None:
         with contextlib.suppress(Rejected, Unavailable):
-            await self._desk.cancel(turn_id)
+            await self._desk.turns.cancel(turn_id)

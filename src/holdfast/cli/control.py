@@ -31,9 +31,9 @@ from holdfast.client.contact import running_desk
 from holdfast.core.timekeeping import lead
 from holdfast.desk.address import LOCK
 from holdfast.desk.port import Desk
-from holdfast.desk.views import AgentView, Status, Stop
 from holdfast.errors import NotRunning, Unavailable
 from holdfast.ids import NodeId
+from holdfast.operations.gateway import AgentView, Status, Stop
 from holdfast.operations.segments import in_words
 
 LOOK_S = 0.2
@@ -49,7 +49,7 @@ ENDING_MAX_S = 30
 async def status(frame: Frame, as_json: bool) -> None:
     """Show what the running gateway is doing."""
     async with running_desk(frame.home) as desk:
-        glance = await desk.status()
+        glance = await desk.gateway.status()
     if as_json:
         print_json(glance)
     else:
@@ -65,8 +65,8 @@ async def status(frame: Frame, as_json: bool) -> None:
 async def stop(frame: Frame, timeout: float | None) -> None:
     """Stop the running gateway.  Running turns may finish first."""
     async with running_desk(frame.home) as desk, spinning() as spinner:
-        pid = (await desk.health()).pid
-        await desk.stop(Stop(timeout=timeout))
+        pid = (await desk.gateway.health()).pid
+        await desk.gateway.stop(Stop(timeout=timeout))
         await _drained(desk, spinner)
     await _gone(frame.home, pid)
     console.print(f"Stopped (pid {pid}).")
@@ -81,8 +81,8 @@ async def stop(frame: Frame, timeout: float | None) -> None:
 async def restart(frame: Frame, timeout: float | None) -> None:
     """Restart the running gateway.  Running turns may finish first; the others try to continue afterwards."""
     async with running_desk(frame.home) as desk, spinning() as spinner:
-        before = await desk.health()
-        await desk.stop(Stop(restart=True, timeout=timeout))
+        before = await desk.gateway.health()
+        await desk.gateway.stop(Stop(restart=True, timeout=timeout))
         await _drained(desk, spinner)
         spinner.update("Restarting: waiting for the gateway to be back")
         glance = await _back(frame.home, before.node)
@@ -93,7 +93,7 @@ async def restart(frame: Frame, timeout: float | None) -> None:
 async def _drained(desk: Desk, spinner: Spinner) -> None:
     """Wait until the gateway has stopped answering."""
     with contextlib.suppress(Unavailable):
-        while drain := (await desk.status()).drain:
+        while drain := (await desk.gateway.status()).drain:
             spinner.update(progress(drain))
             await asyncio.sleep(LOOK_S)
 
@@ -123,7 +123,7 @@ async def _back(home: Path, old: NodeId) -> Status:
     while True:
         with contextlib.suppress(Unavailable):
             async with running_desk(home) as desk:
-                glance = await desk.status()
+                glance = await desk.gateway.status()
             if glance.node != old and glance.ready:
                 return glance
         if time.monotonic() > deadline:

@@ -14,9 +14,9 @@ from rich.text import Text
 from holdfast.cli.frame import EXIT_FAILED, console, json_option, print_json, run_async, visible
 from holdfast.client.contact import running_desk
 from holdfast.config import config_file
-from holdfast.desk.views import Status
 from holdfast.errors import HoldfastError
 from holdfast.operations.doctor import Report
+from holdfast.operations.gateway import Status
 
 # A healthy gateway answers at once.
 ANSWER_TIMEOUT_S = 5
@@ -60,7 +60,7 @@ async def check_up(home: Path, file: Path, *, required: bool) -> Report:
 async def _gateway(home: Path) -> Status | Exception:
     try:
         async with asyncio.timeout(ANSWER_TIMEOUT_S), running_desk(home) as desk:
-            return await desk.status()
+            return await desk.gateway.status()
     except (HoldfastError, OSError, TimeoutError) as error:
         return error
 

@@ -340,7 +340,7 @@ async def _source(desk: Reading, found: MemoryView) -> list[tuple[str, str]]:
         return [("said in", "a conversation that is deleted" if found.turn_id else "no conversation: added by hand")]
     place = f"{origin.title or origin.key}, message {origin.ordinal}, {moment(origin.at)}"
     before = pages.after((origin.ordinal - 1, "")) if origin.ordinal > 1 else None
-    items = (await desk.transcript(origin.session_id, cursor=before, limit=1)).items
+    items = (await desk.sessions.transcript(origin.session_id, cursor=before, limit=1)).items
     said = [each.text for each in items if each.role is Role.USER and each.turn_id == found.turn_id]
     return [("said in", place), *(("you said", shortened(text, _SAID_MAX_CHARS)) for text in said)]
 

@@ -21,8 +21,8 @@ from holdfast.cli.frame import Frame, console, print_lines, tilde, visible
 from holdfast.config import ServerConfig, misplaced, wrong_with
 from holdfast.daemon.handover import inherit, replace_process
 from holdfast.desk.address import OPENING
-from holdfast.desk.views import Drain, Status, Stop
 from holdfast.errors import ConfigInvalid, Exposed
+from holdfast.operations.gateway import Drain, Status, Stop
 from holdfast.operations.logins import SignInLink
 
 _REDIRECT = """<!doctype html>

@@ -27,11 +27,11 @@ from holdfast.core import notes
 from holdfast.core.search import fold
 from holdfast.core.sessions import TITLE, Activity, SessionState
 from holdfast.core.transcript import COMPACTED, Item, Role
-from holdfast.desk.export import Form, written
-from holdfast.desk.plans import Change, Pruning, looks_like_id
 from holdfast.desk.port import Desk, Reading
-from holdfast.desk.views import SessionView, SourceView, Transcript
 from holdfast.ids import SessionId, TurnId
+from holdfast.operations.conversation import SessionView, SourceView, Transcript
+from holdfast.operations.export import ExportFormat, written
+from holdfast.operations.sessions import Change, Fork, Pruning, looks_like_id
 
 # Generated keys, such as those of helpers and jobs, are long; a list shows only their beginning.
 _KEY_MAX = 24
@@ -64,7 +64,7 @@ async def list_(
     """List sessions, the last used first."""
     chosen = SessionState(state) if state else None
     async with frame.reading() as desk:
-        look = partial(desk.sessions, state=chosen, channel=channel, archived=archived)
+        look = partial(desk.sessions.list, state=chosen, channel=channel, archived=archived)
         page = await look(cursor=cursor, limit=limit)
         # A full page may be the last.
         more = page.next_cursor and (await look(cursor=page.next_cursor, limit=1)).items
@@ -99,7 +99,7 @@ async def list_(
 async def show(frame: Frame, session: str, as_json: bool) -> None:
     """Show the transcript of SESSION (its id or its key), and its source."""
     async with frame.reading() as desk:
-        transcript = await desk.transcript((await find(desk, session)).id)
+        transcript = await desk.sessions.transcript((await find(desk, session)).id)
         retry_at = await _retry_at(desk, transcript)
     if as_json:
         print_json(transcript)
@@ -120,7 +120,7 @@ async def show(frame: Frame, session: str, as_json: bool) -> None:
 async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Find messages, answers and titles that have all WORDS, or words that begin with them."""
     async with frame.reading() as desk:
-        hits = await desk.search(" ".join(words), limit)
+        hits = await desk.sessions.search(" ".join(words), limit=limit)
     if as_json:
         print_json(hits)
         return
@@ -136,7 +136,11 @@ async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool
 @sessions.command()
 @click.argument("session")
 @click.option(
-    "--format", "form", type=click.Choice([each.value for each in Form]), default=Form.MARKDOWN.value, show_default=True
+    "--format",
+    "form",
+    type=click.Choice([each.value for each in ExportFormat]),
+    default=ExportFormat.MARKDOWN.value,
+    show_default=True,
 )
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file instead of stdout.")
 @json_option
@@ -145,8 +149,8 @@ async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool
 async def export(frame: Frame, session: str, form: str, output: Path | None, as_json: bool) -> None:
     """Write the whole conversation of SESSION as Markdown or JSON."""
     async with frame.reading() as desk:
-        transcript = await desk.transcript((await find(desk, session)).id)
-    text = written(transcript, Form.JSON if as_json else Form(form))
+        transcript = await desk.sessions.transcript((await find(desk, session)).id)
+    text = written(transcript, ExportFormat.JSON if as_json else ExportFormat(form))
     if output:
         output.write_text(text, "utf-8")
     else:
@@ -161,7 +165,7 @@ async def export(frame: Frame, session: str, form: str, output: Path | None, as_
 async def end(frame: Frame, session: str, as_json: bool) -> None:
     """End SESSION for good; its next message starts a new one."""
     async with frame.desk() as desk:
-        _tell(await desk.end((await find(desk, session)).id), as_json)
+        _tell(await desk.sessions.end((await find(desk, session)).id), as_json)
 
 
 @sessions.command()
@@ -172,7 +176,7 @@ async def end(frame: Frame, session: str, as_json: bool) -> None:
 async def suspend(frame: Frame, session: str, as_json: bool) -> None:
     """Suspend SESSION: its turns are cancelled, and its next message starts a new one."""
     async with frame.desk() as desk:
-        _tell(await desk.suspend((await find(desk, session)).id), as_json)
+        _tell(await desk.sessions.suspend((await find(desk, session)).id), as_json)
 
 
 @sessions.command()
@@ -184,7 +188,7 @@ async def suspend(frame: Frame, session: str, as_json: bool) -> None:
 async def rename(frame: Frame, session: str, title: str, as_json: bool) -> None:
     """Give SESSION a title."""
     async with frame.desk() as desk:
-        _tell(await desk.change((await find(desk, session)).id, Change(title=title)), as_json)
+        _tell(await desk.sessions.change((await find(desk, session)).id, Change(title=title)), as_json)
 
 
 @sessions.command()
@@ -196,7 +200,7 @@ async def rename(frame: Frame, session: str, title: str, as_json: bool) -> None:
 async def pin(frame: Frame, session: str, off: bool, as_json: bool) -> None:
     """Pin SESSION to the top of the list."""
     async with frame.desk() as desk:
-        _tell(await desk.change((await find(desk, session)).id, Change(pinned=not off)), as_json)
+        _tell(await desk.sessions.change((await find(desk, session)).id, Change(pinned=not off)), as_json)
 
 
 @sessions.command()
@@ -208,7 +212,7 @@ async def pin(frame: Frame, session: str, off: bool, as_json: bool) -> None:
 async def archive(frame: Frame, session: str, off: bool, as_json: bool) -> None:
     """Archive SESSION: hide it from the list without deleting it."""
     async with frame.desk() as desk:
-        _tell(await desk.change((await find(desk, session)).id, Change(archived=not off)), as_json)
+        _tell(await desk.sessions.change((await find(desk, session)).id, Change(archived=not off)), as_json)
 
 
 @sessions.command()
@@ -222,7 +226,7 @@ async def fork(frame: Frame, session: str, through: str | None, before: str | No
     """Copy SESSION into a new session that continues separately."""
     last, next_ = TurnId(through) if through else None, TurnId(before) if before else None
     async with frame.desk() as desk:
-        _tell(await desk.fork((await find(desk, session)).id, last, next_), as_json)
+        _tell(await desk.sessions.fork((await find(desk, session)).id, Fork(through=last, before=next_)), as_json)
 
 
 @sessions.command()
@@ -234,7 +238,7 @@ async def compact(frame: Frame, session: str, as_json: bool) -> None:
     """Summarise SESSION for the agent.  Nothing is deleted."""
     async with frame.desk() as desk:
         found = await find(desk, session)
-        await conclude(desk, found, await desk.compact(found.id), as_json)
+        await conclude(desk, found, await desk.sessions.compact(found.id), as_json)
 
 
 @sessions.command()
@@ -246,7 +250,7 @@ async def delete(frame: Frame, session: str, as_json: bool) -> None:
     """Delete SESSION with everything in it."""
     async with frame.desk() as desk:
         found = await find(desk, session)
-        await desk.delete(found.id)
+        await desk.sessions.delete(found.id)
     if as_json:
         print_json({"deleted": found.id})
     else:
@@ -273,7 +277,7 @@ async def _prune(desk: Desk, pruning: Pruning, *, shown: bool) -> int:
     """Prune in batches, with a progress bar on a terminal."""
     pruned = 0
     async with spinning(shown=shown) as spinner:
-        while (step := await desk.prune(pruning)).more:
+        while (step := await desk.sessions.prune(pruning)).more:
             pruned += step.pruned
             spinner.update(f"{pruned} sessions deleted")
         return pruned + step.pruned
@@ -282,9 +286,9 @@ async def _prune(desk: Desk, pruning: Pruning, *, shown: bool) -> int:
 async def find(desk: Reading, session: str) -> SessionView:
     """Return the session with an id, or the newest of a key.  Raises `NotFound`."""
     if looks_like_id(session):
-        return await desk.session(SessionId(session))
-    of_key = (await desk.sessions(key=session, limit=1)).items
-    return of_key[0] if of_key else await desk.session(SessionId(session))
+        return await desk.sessions.get(SessionId(session))
+    of_key = (await desk.sessions.list(key=session, limit=1)).items
+    return of_key[0] if of_key else await desk.sessions.get(SessionId(session))
 
 
 def print_item(item: Item) -> None:
@@ -326,7 +330,7 @@ async def _retry_at(desk: Reading, transcript: Transcript) -> int | None:
         return None
     # It is the first turn that is not over; only queued turns come after it.
     for turn_id in reversed(dict.fromkeys(item.turn_id for item in transcript.items)):
-        if retry_at := (await desk.turn(turn_id)).retry_at:
+        if retry_at := (await desk.turns.get(turn_id)).retry_at:
             return retry_at
     return None
 

@@ -18,9 +18,9 @@ from holdfast.cli.frame import (
 )
 from holdfast.cli.serve import count
 from holdfast.cli.sessions import find
-from holdfast.desk.views import TurnView
 from holdfast.ids import TurnId
 from holdfast.operations import pages
+from holdfast.operations.turns import Answer, TurnView
 
 
 @click.group()
@@ -44,7 +44,7 @@ async def list_(frame: Frame, session: str, limit: int, cursor: str | None, as_j
         found = await find(desk, session)
         # The turns of a session are numbered without a gap.
         earlier = 0 if cursor or as_json else max(found.turns - pages.size(limit), 0)
-        page = await desk.turns(found.id, cursor=pages.after((earlier, "")) if earlier else cursor, limit=limit)
+        page = await desk.turns.list(found.id, cursor=pages.after((earlier, "")) if earlier else cursor, limit=limit)
     if as_json:
         print_json(page)
         return
@@ -67,7 +67,7 @@ async def list_(frame: Frame, session: str, limit: int, cursor: str | None, as_j
 async def show(frame: Frame, turn: str, as_json: bool) -> None:
     """Show the receipt of TURN."""
     async with frame.reading() as desk:
-        receipt = await desk.turn(TurnId(turn))
+        receipt = await desk.turns.get(TurnId(turn))
     if as_json:
         print_json(receipt)
     else:
@@ -82,7 +82,7 @@ async def show(frame: Frame, turn: str, as_json: bool) -> None:
 async def cancel(frame: Frame, turn: str, as_json: bool) -> None:
     """Cancel TURN on any node.  What it has shown stays."""
     async with frame.desk() as desk:
-        _tell(await desk.cancel(TurnId(turn)), as_json)
+        _tell(await desk.turns.cancel(TurnId(turn)), as_json)
 
 
 @turns.command()
@@ -93,7 +93,7 @@ async def cancel(frame: Frame, turn: str, as_json: bool) -> None:
 async def retry(frame: Frame, turn: str, as_json: bool) -> None:
     """Continue an interrupted TURN, or send the message of a finished one again."""
     async with frame.desk() as desk:
-        again = await desk.retry(TurnId(turn))
+        again = await desk.turns.retry(TurnId(turn))
         _tell(await rested(desk, again.id), as_json)
 
 
@@ -106,7 +106,7 @@ async def retry(frame: Frame, turn: str, as_json: bool) -> None:
 async def answer(frame: Frame, turn: str, text: str, as_json: bool) -> None:
     """Answer the question of TURN."""
     async with frame.desk() as desk:
-        answered = await desk.answer(TurnId(turn), text)
+        answered = await desk.turns.answer(TurnId(turn), Answer(text=text))
         _tell(await rested(desk, answered.id), as_json)
 
 

@@ -324,20 +324,20 @@ def _problem(response: _Response) -> str:
 async def _conclude(desk: Desk, answer: _Answer) -> None:
     """Stream the turn of a delivery from its first entry."""
     try:
-        session = await desk.session(SessionId(answer.session_id or ""))
+        session = await desk.sessions.get(SessionId(answer.session_id or ""))
     except NotFound:
         say("what became of it has been pruned", "dim")
         return
-    turn = await desk.turn(TurnId(answer.turn_id or ""))
+    turn = await desk.turns.get(TurnId(answer.turn_id or ""))
     receipt = Receipt(turn_id=turn.id, session_id=session.id, state=turn.state, accepted_at=turn.accepted_at)
     await conclude(desk, replace(session, seq=0), receipt, as_json=False)
 
 
 async def _conclude_as_json(desk: Desk, response: _Response, turn_id: TurnId) -> None:
-    turn = await desk.turn(turn_id)
+    turn = await desk.turns.get(turn_id)
     while turn.state not in SETTLED and turn.state is not TurnState.WAITING:
         await asyncio.sleep(_LOOK_S)
-        turn = await desk.turn(turn_id)
+        turn = await desk.turns.get(turn_id)
     print_json({"status_code": response.status, "answer": _content(response), "turn": turn})
     if turn.state is not TurnState.COMPLETED:
         sys.exit(EXIT_FAILED)

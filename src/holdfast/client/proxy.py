@@ -13,6 +13,7 @@ from urllib.parse import quote
 from holdfast.client.link import Link
 from holdfast.desk.address import NOTICED_AFTER_S
 from holdfast.errors import NotRunning, Unavailable
+from holdfast.ids import new_id
 from holdfast.operations.operation import Location, Operation, Retry, operations
 
 T = TypeVar("T")
@@ -20,6 +21,7 @@ T = TypeVar("T")
 # A gateway that restarts is back within this; a client waits for it.
 ABSENCE_MAX_S = 60
 _RETRY_S = 0.2
+KEY_HEADER = "Idempotency-Key"
 
 
 class Absence:
@@ -46,7 +48,7 @@ class Absence:
         await asyncio.sleep(_RETRY_S)
 
 
-class _Proxy:
+class Proxy:
     """A service whose operations are requests over a link."""
 
     def __init__(self, service: type, link: Link, absent: Callable[[], None]) -> None:
@@ -62,12 +64,16 @@ class _Proxy:
 
     async def _ask(self, operation: Operation, *args: object, **kwargs: object) -> object:
         given = operation.signature.bind(self, *args, **kwargs).arguments
+        for each in operation.parameters:
+            if operation.retry is Retry.ALWAYS and each.name == KEY_HEADER and not given.get(each.argument):
+                # With a key of its own the request is safe to repeat.
+                given[each.argument] = new_id("cli", time.time_ns() // 1_000_000)
         return await patiently(lambda: _request(self._link, operation, given), operation.retry, self._absent)
 
 
 def proxy(service: type[T], link: Link, absent: Callable[[], None]) -> T:
     """Return a service of the gateway behind a link; `absent` is called when somebody has to wait for it."""
-    return cast("T", _Proxy(service, link, absent))
+    return cast("T", Proxy(service, link, absent))
 
 
 async def patiently(ask: Callable[[], Awaitable[T]], retry: Retry, absent: Callable[[], None]) -> T:

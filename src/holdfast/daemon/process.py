@@ -14,10 +14,10 @@ from holdfast.core.turns import Cause
 from holdfast.daemon.handover import Handover, replace_process
 from holdfast.daemon.service_manager import ServiceManager
 from holdfast.daemon.watchdog import Watchdog
-from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.views import Drain, Status, Stop
 from holdfast.errors import Unavailable
+from holdfast.operations.gateway import Drain, Status, Stop
+from holdfast.operations.lifecycle import Lifecycle
 from holdfast.operations.logins import SignInLink
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ async def run_until_stopped(
     """Be ready until asked to stop, then drain; return the last request to stop."""
     life = desk.lifecycle
     life.ready()
-    observer.ready(await desk.status(), await _link(desk), key)
+    observer.ready(await desk.gateway.status(), await _link(desk), key)
     service_manager.ready(f"listening on {life.url}")
     stop = await life.asked()
     _tell(service_manager, stop)

@@ -108,7 +108,8 @@ class Operation:
     """What is declared beside a method, and what follows from its signature.
 
     `scope` is what the key of the caller must cover; with None no key is asked for.  `also` are further statuses of the
-    same answer, `refuses` those of unusual refusals.  `offline` operations read the store of a gateway that does not run.
+    same answer, `refuses` those of unusual refusals.  `long_list` names a list in its answer that is written item by item,
+    because all of it at once would keep others waiting.  `offline` operations read the store of a gateway that does not run.
     """
 
     function: Callable[..., Awaitable[object]]
@@ -122,6 +123,7 @@ class Operation:
     body_max: int
     timeout_s: float
     retry: Retry
+    long_list: str
     offline: bool
 
     @functools.cached_property
@@ -209,6 +211,7 @@ def operation(
     body_max: int = BODY_MAX,
     timeout_s: float = TIMEOUT_S,
     retry: Retry = Retry.NEVER,
+    long_list: str = "",
     offline: bool = False,
 ) -> Callable[[F], F]:
     """Declare where a method of a service is asked for; an address is a method and a path, like `GET /api/jobs/{id}`."""
@@ -227,6 +230,7 @@ def operation(
             body_max=body_max,
             timeout_s=timeout_s,
             retry=retry,
+            long_list=long_list,
             offline=offline,
         )
         return function

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from holdfast.core.sessions import Session
 from holdfast.errors import NotFound
-from holdfast.ids import SessionId
+from holdfast.ids import SessionId, TurnId
 from holdfast.operations.caller import Caller
 
 if TYPE_CHECKING:
-    # A command that asks a running gateway does not import it.
+    # A command that asks a running gateway does not import these.
+    from holdfast.core.turns import Turn
     from holdfast.store.store import Store
 
 
@@ -20,3 +21,10 @@ async def own_session(store: Store, caller: Caller, session_id: SessionId, missi
     if session.owner != caller.owner:
         raise NotFound(missing or f"there is no session {session_id}")
     return session
+
+
+async def own_turn(store: Store, caller: Caller, turn_id: TurnId) -> Turn:
+    """Return a turn of the caller.  Raises `NotFound`."""
+    turn = await store.turns.get(turn_id)
+    await own_session(store, caller, turn.session_id, f"there is no turn {turn_id}")
+    return turn

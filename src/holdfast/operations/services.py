@@ -9,17 +9,26 @@ from typing import Protocol, get_type_hints
 
 from holdfast.operations.approvals import Approvals
 from holdfast.operations.deliveries import Deliveries
+from holdfast.operations.gateway import Gateway
 from holdfast.operations.jobs import Jobs
 from holdfast.operations.keys import Keys
 from holdfast.operations.logins import Logins
 from holdfast.operations.memories import Memories
 from holdfast.operations.processes import Processes
+from holdfast.operations.sessions import Sessions
+from holdfast.operations.turns import Turns
 from holdfast.operations.webhooks import Webhooks
 
 
 class Services(Protocol):
     """Every service.  Routes, the OpenAPI document and the client are derived from this list."""
 
+    @property
+    def gateway(self) -> Gateway: ...
+    @property
+    def sessions(self) -> Sessions: ...
+    @property
+    def turns(self) -> Turns: ...
     @property
     def approvals(self) -> Approvals: ...
     @property

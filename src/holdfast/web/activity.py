@@ -1,4 +1,4 @@
-"""What becomes of somebody's sessions, all of them in one stream."""
+"""The sessions of the caller as they change, all of them in one stream."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.core.sessions import SessionDeleted, SessionsMissed
-from holdfast.desk.views import SessionView
+from holdfast.operations.conversation import SessionView
 from holdfast.web.endpoints import Call, Endpoint, Stream
 from holdfast.web.events import OPENING, RESET, EventStream, Streams
 
@@ -34,7 +34,7 @@ class Activity:
         ]
 
     async def events(self, call: Call) -> Response:
-        return EventStream(_frames(call.desk.watch()), self._streams)
+        return EventStream(_frames(call.desk.sessions.watch()), self._streams)
 
 
 async def _frames(sights: AsyncGenerator[SessionView | SessionDeleted | SessionsMissed]) -> AsyncGenerator[bytes]:

@@ -20,6 +20,7 @@ from holdfast.errors import (
     IllegalMove,
     KeyReused,
     NotFound,
+    NotReady,
     NotTrusted,
     OverQuota,
     Overridden,
@@ -27,6 +28,7 @@ from holdfast.errors import (
     Rejected,
     SessionBusy,
     Stale,
+    TooLarge,
     TooManyCommits,
     Unavailable,
     Unconfirmed,
@@ -158,6 +160,8 @@ def status_of(error: Exception) -> int:
             return 404
         case NotTrusted():
             return 403
+        case TooLarge():
+            return 413
         case ConfigInvalid() | KeyReused():
             return 422
         case IllegalMove() | Overridden() | SessionBusy() | Stale():
@@ -173,8 +177,9 @@ def status_of(error: Exception) -> int:
 
 
 # What is known better than its status would say.
-_TOLD: Mapping[type[Exception], str] = MappingProxyType(
+_TOLD: Mapping[type[Exception], str | None] = MappingProxyType(
     {
+        NotReady: None,
         Unconfirmed: "it may have been accepted: look before you send it again, or send it with an Idempotency-Key",
         ConfigInvalid: "correct it and send it again; nothing was changed",
         Damaged: "other sessions are served; the operator sees what to do with: holdfast doctor",

@@ -16,10 +16,10 @@ from starlette.types import Scope
 
 from holdfast.channels.openai.models import OWN
 from holdfast.core.redaction import Redaction
-from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.port import Host
 from holdfast.errors import HoldfastError
 from holdfast.operations import services, upkeep
+from holdfast.operations.lifecycle import Lifecycle
 from holdfast.web import page
 from holdfast.web.activity import Activity
 from holdfast.web.answers import apologise, refusal, refuse, starve
@@ -27,20 +27,19 @@ from holdfast.web.clients import Clients
 from holdfast.web.completions import Completions
 from holdfast.web.endpoints import Endpoint, Group, route
 from holdfast.web.events import Streams
-from holdfast.web.house import House
 from holdfast.web.metrics import Meter, Metrics
 from holdfast.web.models import Models
 from holdfast.web.nonces import Nonces
 from holdfast.web.openapi import OpenApi
+from holdfast.web.pictures import Pictures
 from holdfast.web.receiving import Receiving
 from holdfast.web.responses import Responses
 from holdfast.web.runs import Runs
 from holdfast.web.services import ServiceEndpoints
-from holdfast.web.sessions import Sessions
+from holdfast.web.sessions import SessionEndpoints
 from holdfast.web.shortcut import Handler, Shortcut
 from holdfast.web.signin import SignIn
-from holdfast.web.turns import Turns
-from holdfast.web.uploads import Uploads
+from holdfast.web.uploads import UploadEndpoints
 
 # Callers whose desks are kept.
 DESKS_MAX = 256
@@ -58,12 +57,11 @@ def endpoints(
         Completions(streams, clients, models),
         Responses(streams, clients, models),
         Runs(streams, clients),
-        House(),
-        Sessions(streams),
-        Activity(streams),
-        Turns(),
-        Uploads(),
         *starmap(ServiceEndpoints, nouns().items()),
+        SessionEndpoints(streams),
+        Activity(streams),
+        Pictures(),
+        UploadEndpoints(),
         SignIn(nonces or Nonces()),
         Metrics(meter, streams),
         Models(models),

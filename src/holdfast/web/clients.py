@@ -16,9 +16,9 @@ from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from holdfast.core.retries import Try
-from holdfast.desk.port import Host
 from holdfast.errors import HoldfastError, Unconfirmed
 from holdfast.ids import TurnId
+from holdfast.operations.messages import Messages
 from holdfast.web.answers import status_of
 from holdfast.web.protocol import Connection
 
@@ -35,7 +35,7 @@ _REPEATED = frozenset({408, 409, 429})
 class _Answer:
     """An answer that was sent, and when it counts as read."""
 
-    desk: Host
+    messages: Messages
     turn_id: TurnId
     connection: Connection
     due: float
@@ -81,7 +81,9 @@ class Clients:
                 self._refused.append((asyncio.get_running_loop().time() + REFUSED_S, this.digest))
             raise
 
-    async def served(self, desk: Host, turn_id: TurnId, connection: Connection, making: Awaitable[Response]) -> Response:
+    async def served(
+        self, messages: Messages, turn_id: TurnId, connection: Connection, making: Awaitable[Response]
+    ) -> Response:
         """Return the response that is being made, and have it known who waits for it until it was read."""
         self._waiting.setdefault(turn_id, []).append(connection)
         try:
@@ -89,16 +91,16 @@ class Clients:
         except BaseException:
             self._leave(turn_id, connection)
             raise
-        response.background = Sending(self, desk, turn_id, connection)
+        response.background = Sending(self, messages, turn_id, connection)
         return response
 
-    def sent(self, desk: Host, turn_id: TurnId, connection: Connection, *, whole: bool) -> None:
+    def sent(self, messages: Messages, turn_id: TurnId, connection: Connection, *, whole: bool) -> None:
         """Take note that a response has ended; the client of a `whole` one may have read it."""
         if not whole or connection.lost:
             self._leave(turn_id, connection)
             return
         due = asyncio.get_running_loop().time() + HEARD_AFTER_S
-        self._sent.append(_Answer(desk=desk, turn_id=turn_id, connection=connection, due=due))
+        self._sent.append(_Answer(messages=messages, turn_id=turn_id, connection=connection, due=due))
         if self._telling is None:
             self._telling = asyncio.create_task(self._tell(), name="clients")
 
@@ -122,7 +124,7 @@ class Clients:
         if heard := [each.turn_id for each in due if not each.connection.lost]:
             # Without it a later request can be taken for a retry, for a while; it is not worth more than one attempt.
             with suppress(HoldfastError):
-                await due[0].desk.heard(heard)
+                await due[0].messages.heard(heard)
 
     def _leave(self, turn_id: TurnId, connection: Connection) -> None:
         found = self._waiting.get(turn_id, [])
@@ -135,10 +137,10 @@ class Clients:
 class Sending(BackgroundTask):
     """What is done when a response has ended, however that was."""
 
-    def __init__(self, clients: Clients, desk: Host, turn_id: TurnId, connection: Connection) -> None:
+    def __init__(self, clients: Clients, messages: Messages, turn_id: TurnId, connection: Connection) -> None:
         super().__init__(lambda: None)
         self._clients = clients
-        self._desk = desk
+        self._messages = messages
         self._turn_id = turn_id
         self._connection = connection
 
@@ -146,7 +148,7 @@ class Sending(BackgroundTask):
         self.ended(whole=True)
 
     def ended(self, *, whole: bool) -> None:
-        self._clients.sent(self._desk, self._turn_id, self._connection, whole=whole)
+        self._clients.sent(self._messages, self._turn_id, self._connection, whole=whole)
 
 
 def _is_repeated(error: HoldfastError) -> bool:

@@ -15,13 +15,13 @@ from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.progress import Progress
 from holdfast.core.turns import TurnState
 from holdfast.desk.port import Host
+from holdfast.operations.sessions import MESSAGE_MAX
 from holdfast.web.answers import answer
 from holdfast.web.clients import Clients
 from holdfast.web.conversations import conversation
 from holdfast.web.endpoints import Call, Endpoint
 from holdfast.web.events import EventStream, Streams
 from holdfast.web.reading import KEY_HEADER, RETRY_HEADER, SESSION_HEADER, Reading, caller, failure, parsing, served, taken
-from holdfast.web.sessions import MESSAGE_MAX
 
 ENDPOINT = "chat"
 _CUT_OFF = "the stream ended before the answer did: the gateway closed, or its store was lost"
@@ -84,7 +84,7 @@ class Completions:
             kept["metadata"] = dict(request.metadata)
         if session is None:
             return binding.alone(asker, found, kept)
-        return binding.following(asker, found, kept, await conversation(desk, session), session=session)
+        return binding.following(asker, found, kept, await conversation(desk.sessions, session), session=session)
 
 
 async def _whole(reading: Reading, request: ChatRequest, receipt: Receipt, *, again: bool) -> Response:

@@ -14,8 +14,8 @@ from holdfast.core.keys import ADMIN, LOCAL
 from holdfast.core.segments import SegmentState
 from holdfast.core.turns import TurnState
 from holdfast.desk.port import Host
-from holdfast.desk.views import Status
 from holdfast.errors import Unavailable
+from holdfast.operations.gateway import Status
 from holdfast.operations.memories import Tally
 from holdfast.web.endpoints import Call, Endpoint, demand
 from holdfast.web.events import Streams
@@ -97,7 +97,7 @@ class Metrics:
             # How much others ask is the operator's to know.
             demand(call.principal, ADMIN)
         lag_s = await _lag()
-        status = await call.desk.status()
+        status = await call.desk.gateway.status()
         memory = await _tally(call.desk) if status.problem is None else None
         of_memory = _of_memory(memory) if memory else ()
         lines = [*_of_status(status), *of_memory, *self._of_process(lag_s), *self._meter.lines()]

@@ -15,8 +15,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast import __version__
-from holdfast.core import sessions
-from holdfast.desk import export
+from holdfast.operations import export
 from holdfast.operations.operation import NUMBER_MAX, Location, Parameter
 from holdfast.web.endpoints import Call, Endpoint, Stream
 from holdfast.web.requests import ID_MAX
@@ -80,28 +79,21 @@ _NAME = {"type": "string", "maxLength": ID_MAX}
 # Every parameter of a query; one that means something else at an address is there with that address.
 PARAMETERS: Mapping[str, Described] = MappingProxyType(
     {
-        "archived": Described(meaning="Only those that are archived, or only those that are not.", schema=_FLAG),
         "after": Described(meaning="Go on behind this one.", schema=_number(0)),
-        "channel": Described(meaning="Only sessions of this channel."),
         "cursor": Described(meaning="Where to go on: the next_cursor of the page before."),
         "format": Described(
-            meaning="How it is written; as Markdown unless this says otherwise.", schema=_one_of(export.Form)
+            meaning="How it is written; as Markdown unless this says otherwise.", schema=_one_of(export.ExportFormat)
         ),
-        "key": Described(meaning="Only sessions of this key."),
         "limit": Described(meaning="How many at most.", schema=_number(1)),
         "order": Described(meaning="The oldest first, or the newest.", schema={"type": "string", "enum": ["asc", "desc"]}),
-        "pinned": Described(meaning="Only those that are pinned, or only those that are not.", schema=_FLAG),
         "q": Described(meaning="Words to look for."),
         "session": Described(meaning="Only what belongs to this session."),
         "starting_after": Described(meaning="Go on behind the event of this sequence_number.", schema=_number(0)),
         "stream": Described(meaning="Answer with events.", schema=_FLAG),
-        "turns": Described(meaning="How many turns at most.", schema=_number(1)),
         "/api/uploads name": Described(
             meaning="What the file is called.", schema={"type": "string", "minLength": 1}, required=True
         ),
-        "/api/sessions state": Described(meaning="Only those in this state.", schema=_one_of(sessions.SessionState)),
         "/v1/responses/{id}/input_items after": Described(meaning="Go on behind the item of this id."),
-        "/api/turns session": Described(meaning="Whose turns.", required=True),
     }
 )
 HEADERS: Mapping[str, Described] = MappingProxyType(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 
@@ -81,7 +81,7 @@ def caller(call: Call, clients: Clients, endpoint: str, body: str, session: str 
 async def cancelled(desk: Host, turn_id: TurnId) -> None:
     """Cancel a turn.  Raises `Refused` where it has come to another end."""
     try:
-        await desk.cancel(turn_id)
+        await desk.turns.cancel(turn_id)
     except IllegalMove as error:
         hint = "it is over; what it said stays as it is"
         raise Told(
@@ -92,7 +92,7 @@ async def cancelled(desk: Host, turn_id: TurnId) -> None:
 async def accepted(desk: Host, message: Inbound, asker: ApiCaller) -> Receipt:
     """Return the receipt of a message.  Raises `Refused` where it is not known whether it was accepted."""
     try:
-        return await desk.accept(message)
+        return await desk.messages.accept(message)
     except Unconfirmed as error:
         hint = _GOES_ON if asker.comes_back else "look in the list of sessions before you send it again"
         problem = "the store was lost while it took the request in, which may have been accepted"
@@ -104,7 +104,7 @@ async def taken(desk: Host, message: Inbound, asker: ApiCaller) -> Receipt:
 
     Raises `Refused` while the same one is being answered; a client that says that it repeats itself waits with the first.
     """
-    before = await desk.seen(message.dedupe_key) if message.dedupe_key else None
+    before = await desk.messages.seen(message.dedupe_key) if message.dedupe_key else None
     receipt = await accepted(desk, message, asker)
     if asker.repeated:
         return receipt
@@ -129,7 +129,7 @@ class Reading:
     desk: Host
     session_id: SessionId
     turn_id: TurnId
-    known: list[Entry]
+    known: Sequence[Entry]
     # Of the client that waits for the answer; None for one that only reads.
     connection: Connection | None = None
 
@@ -137,7 +137,7 @@ class Reading:
     async def of(cls, call: Call, receipt: Receipt, *, fresh: bool) -> Reading:
         """Begin to read; the journal of a `fresh` session has nothing before this turn, so nothing is looked for."""
         desk, connection = call.desk, connection_of(call.request.scope)
-        known = [] if fresh and not receipt.duplicate else await desk.entries(receipt.turn_id)
+        known = () if fresh and not receipt.duplicate else await desk.turns.entries(receipt.turn_id)
         return cls(
             desk=desk, session_id=receipt.session_id, turn_id=receipt.turn_id, known=known, connection=connection
         )  # fmt: skip
@@ -146,13 +146,13 @@ class Reading:
         """Return whether nothing more will come."""
         if progress.state is TurnState.INTERRUPTED:
             # Whoever had asked may have come back, and let it go on.
-            return (await self.desk.turn(self.turn_id)).state is TurnState.INTERRUPTED
+            return (await self.desk.turns.get(self.turn_id)).state is TurnState.INTERRUPTED
         return progress.state in FINAL
 
     async def live(self) -> AsyncGenerator[Entry]:
         """Yield what happens behind what is known, until the turn has come to rest."""
         after = self.known[-1].seq if self.known else 0
-        async with aclosing(self.desk.follow(self.session_id, after)) as entries:
+        async with aclosing(self.desk.sessions.follow(self.session_id, after)) as entries:
             async for entry in entries:
                 if entry.turn_id != self.turn_id:
                     continue
@@ -168,8 +168,8 @@ class Reading:
             and not self.connection.lost
         ):
             # Its client is still here, so it need not come back first.
-            await self.desk.go_on(self.turn_id)
-        return (await self.desk.turn(self.turn_id)).state is TurnState.INTERRUPTED
+            await self.desk.turns.resume(self.turn_id)
+        return (await self.desk.turns.get(self.turn_id)).state is TurnState.INTERRUPTED
 
     async def to_the_end(self, progress: Progress, take: Callable[[Entry], object]) -> None:
         """Read until the turn has come to rest.  Raises `Refused` where a person has to be asked first."""
@@ -226,7 +226,7 @@ async def served(
     """Return the response to a request that was accepted.  Raises `Refused` where the store is lost meanwhile."""
     try:
         connection = connection_of(call.request.scope)
-        return named(await clients.served(call.desk, receipt.turn_id, connection, making()), receipt)
+        return named(await clients.served(call.desk.messages, receipt.turn_id, connection, making()), receipt)
     except Unavailable as error:
         hint = _GOES_ON if asker.comes_back else f"read the answer later: GET /api/turns/{receipt.turn_id}"
         problem = f"the request was accepted, and then the store did not answer: {error}"

@@ -69,7 +69,7 @@ class Receiving:
             demand(call.principal, scope)
         posted = Posted(head=head, body=body, authorised=authorised, near=is_near(call.request.headers))
         try:
-            told = await self._channel.receive(route, posted, call.desk, call.desk.webhooks.takes)
+            told = await self._channel.receive(route, posted, call.desk.messages, call.desk.webhooks.takes)
         except Unverified as error:
             if call.principal.how is How.KEY and not is_signed(head):
                 demand(call.principal, scope)

@@ -18,18 +18,18 @@ from holdfast.core.intake import Busy, Inbound, Receipt
 from holdfast.core.journal import Entry, acceptance
 from holdfast.core.sessions import SessionState
 from holdfast.core.turns import IN_FLIGHT, Mode, TurnState
-from holdfast.desk.plans import Order
 from holdfast.desk.port import Host
-from holdfast.desk.views import SessionView
 from holdfast.errors import KeyReused, NotFound, SessionBusy
 from holdfast.ids import TurnId
+from holdfast.operations.conversation import SessionView
 from holdfast.operations.pages import SIZE_MAX
+from holdfast.operations.sessions import MESSAGE_MAX, Fork, Order
 from holdfast.web.answers import answer
 from holdfast.web.clients import Clients
 from holdfast.web.endpoints import Call, Endpoint
 from holdfast.web.events import EventStream, Streams
 from holdfast.web.reading import KEY_HEADER, RETRY_HEADER, Reading, Told, accepted, caller, cancelled, parsing, served, taken
-from holdfast.web.sessions import MESSAGE_MAX, SEQ_MAX
+from holdfast.web.sessions import SEQ_MAX
 
 ITEMS_MAX = 100
 
@@ -148,12 +148,12 @@ class Responses:
 
     async def delete(self, call: Call) -> Response:
         known = await _entries(call.desk, call.name())
-        session = await call.desk.session(known[0].session_id)
+        session = await call.desk.sessions.get(known[0].session_id)
         if others := await _others(call.desk, session, known[0].turn_id):
             hint = f"delete the whole conversation with DELETE /api/sessions/{session.id}"
             message = f"{others} other responses stand in the same conversation, and build upon each other"
             raise Told(409, "in_conversation", message, hint, retry=False, session_id=session.id)
-        await call.desk.delete(session.id)
+        await call.desk.sessions.delete(session.id)
         return answer(Gone(id=call.name()))
 
     async def items(self, call: Call) -> Response:
@@ -186,7 +186,7 @@ async def _accepted(desk: Host, request: ResponseRequest, wish: Wish) -> Receipt
 
 async def _going_on(desk: Host, wish: Wish, previous: str, before: Sequence[Entry]) -> Receipt:
     tried = wish.caller.tried
-    if tried and tried.joins and (joined := await desk.rejoin(tried)):
+    if tried and tried.joins and (joined := await desk.messages.rejoin(tried)):
         return joined
     if _read(before).progress.state in IN_FLIGHT:
         hint = f"wait for it with GET /v1/responses/{previous}?stream=true"
@@ -205,28 +205,28 @@ async def _going_on(desk: Host, wish: Wish, previous: str, before: Sequence[Entr
 async def _again(desk: Host, wish: Wish, previous: str) -> Receipt | None:
     """Take a request in where the same one was taken in before: that may be a branch by now, and is still the same."""
     key = wish.caller.once(previous)
-    first = await desk.seen(key) if key else None
+    first = await desk.messages.seen(key) if key else None
     if first is None:
         return None
-    return await _take(desk, wish, _next(wish, previous, (await desk.session(first.session_id)).key))
+    return await _take(desk, wish, _next(wish, previous, (await desk.sessions.get(first.session_id)).key))
 
 
 async def _behind(desk: Host, wish: Wish, previous: str, before: Entry) -> Receipt:
     """Go on where a response ended: in its session if it is the last there, else on a branch."""
-    session = await desk.session(before.session_id)
-    if session.state is SessionState.OPEN and await desk.is_last(before.turn_id):
+    session = await desk.sessions.get(before.session_id)
+    if session.state is SessionState.OPEN and await desk.turns.is_last(before.turn_id):
         with suppress(SessionBusy):
             # Whoever else goes on from there in this very moment must not come between.
             return await _take(desk, wish, _next(wish, previous, session.key, Busy.REJECT))
-    branch = await desk.fork(session.id, before.turn_id)
+    branch = await desk.sessions.fork(session.id, Fork(through=before.turn_id))
     try:
         receipt = await _take(desk, wish, _next(wish, previous, branch.key))
     except KeyReused:
-        await desk.delete(branch.id)
+        await desk.sessions.delete(branch.id)
         raise
     if receipt.session_id != branch.id:
         # The try before this one was accepted a moment ago, elsewhere.
-        await desk.delete(branch.id)
+        await desk.sessions.delete(branch.id)
     return receipt
 
 
@@ -248,12 +248,12 @@ async def _take(desk: Host, wish: Wish, message: Inbound) -> Receipt:
     return await take(desk, message, wish.caller)
 
 
-async def _entries(desk: Host, response_id: str) -> list[Entry]:
+async def _entries(desk: Host, response_id: str) -> Sequence[Entry]:
     """Return the journal of a response that is kept.  Raises `NotFound` for anything else."""
     try:
-        entries = await desk.entries(responses.turn_id(response_id))
+        entries = await desk.turns.entries(responses.turn_id(response_id))
     except NotFound:
-        entries = []
+        entries = ()
     if not entries or not _read(entries[:1]).is_response:
         raise NotFound(f"there is no response {response_id[:80]}")
     return entries
@@ -263,7 +263,7 @@ async def _others(desk: Host, session: SessionView, turn_id: TurnId) -> int:
     """Return how many other responses a conversation has."""
     number, cursor = 0, None
     while True:
-        page = await desk.turns(session.id, cursor=cursor, limit=SIZE_MAX)
+        page = await desk.turns.list(session.id, cursor=cursor, limit=SIZE_MAX)
         # What a fork has copied is older than the fork, and known under its first id only.
         number += sum(1 for turn in page.items if turn.id != turn_id and turn.accepted_at >= session.created_at)
         if (cursor := page.next_cursor) is None:

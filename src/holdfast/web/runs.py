@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import cast
@@ -17,17 +17,17 @@ from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import Entry, acceptance
 from holdfast.core.progress import Progress
 from holdfast.desk.port import Host
-from holdfast.desk.views import TurnView
 from holdfast.errors import NotFound
 from holdfast.ids import TurnId
+from holdfast.operations.sessions import MESSAGE_MAX
+from holdfast.operations.turns import Answer, Turns, TurnView
 from holdfast.web.answers import answer
 from holdfast.web.clients import Clients
 from holdfast.web.conversations import conversation
 from holdfast.web.endpoints import Call, Endpoint, Stream
 from holdfast.web.events import EventStream, Streams, journal
 from holdfast.web.reading import KEY_HEADER, RETRY_HEADER, Reading, accepted, caller, cancelled, parsing, served
-from holdfast.web.sessions import MESSAGE_MAX, cursor
-from holdfast.web.turns import harmless_question
+from holdfast.web.sessions import cursor
 
 
 class Runs:
@@ -82,33 +82,30 @@ class Runs:
         return await served(call, self._clients, asker, receipt, partial(_started, receipt))
 
     async def show(self, call: Call) -> Response:
-        return answer(await shown(call.desk, _run_id(call)))
+        return answer(await shown(call.desk.turns, _run_id(call)))
 
     async def events(self, call: Call) -> Response:
-        known = await _entries(call.desk, _run_id(call))
+        known = await _entries(call.desk.turns, _run_id(call))
         reading = Reading(desk=call.desk, session_id=known[0].session_id, turn_id=known[0].turn_id, known=known)
         after = cursor(call)
         # A cursor beyond the end belongs to another run, so its reader begins anew.
-        reset = after > (await call.desk.session(reading.session_id)).seq
+        reset = after > (await call.desk.sessions.get(reading.session_id)).seq
         return EventStream(
             journal(_behind(reading, 0 if reset else after), self._streams, reset=reset), self._streams
         )  # fmt: skip
 
     async def stop(self, call: Call) -> Response:
-        await _entries(call.desk, _run_id(call))
+        await _entries(call.desk.turns, _run_id(call))
         await cancelled(call.desk, _run_id(call))
-        return answer(await shown(call.desk, _run_id(call)))
+        return answer(await shown(call.desk.turns, _run_id(call)))
 
     async def approve(self, call: Call) -> Response:
         said = await call.body(Verdict)
         with parsing():
             words = said.words
-        await _entries(call.desk, _run_id(call))
-        question_id = said.question_id
-        if not call.principal.operator:
-            question_id = await harmless_question(call, _run_id(call), question_id)
-        await call.desk.answer(_run_id(call), words, question_id)
-        return answer(await shown(call.desk, _run_id(call)))
+        await _entries(call.desk.turns, _run_id(call))
+        await call.desk.turns.answer(_run_id(call), Answer(text=words, question_id=said.question_id))
+        return answer(await shown(call.desk.turns, _run_id(call)))
 
 
 async def _message(desk: Host, request: RunRequest, asker: ApiCaller) -> Inbound:
@@ -118,7 +115,7 @@ async def _message(desk: Host, request: RunRequest, asker: ApiCaller) -> Inbound
     session = request.session_key or request.session_id
     if not session:
         return binding.alone(asker, found, kept, detached=True)
-    key = await conversation(desk, session)
+    key = await conversation(desk.sessions, session)
     return binding.following(asker, found, kept, key, session=session, detached=True)
 
 
@@ -126,19 +123,19 @@ async def _started(receipt: Receipt) -> Response:
     return answer(RunReceipt(run_id=receipt.turn_id, session_id=receipt.session_id, status=receipt.state), 202)
 
 
-async def _entries(desk: Host, run_id: TurnId) -> list[Entry]:
+async def _entries(turns: Turns, run_id: TurnId) -> Sequence[Entry]:
     """Return the journal of a run.  Raises `NotFound` for a turn that is none."""
-    entries = await desk.entries(run_id)
+    entries = await turns.entries(run_id)
     if (acceptance(entries).request or {}).get("endpoint") != ENDPOINT:
         raise NotFound(f"there is no run {run_id}")
     return entries
 
 
-async def shown(desk: Host, run_id: TurnId) -> Run:
+async def shown(turns: Turns, run_id: TurnId) -> Run:
     """Return how far a run has come.  Raises `NotFound`."""
     # Its state is looked at first: what is over then has its whole journal by now.
-    turn = await desk.turn(run_id)
-    entries = await _entries(desk, run_id)
+    turn = await turns.get(run_id)
+    entries = await _entries(turns, run_id)
     return _run(turn, acceptance(entries), Progress.of(entries))
 
 

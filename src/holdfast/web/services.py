@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
 from operator import attrgetter
-from typing import assert_never
+from typing import Any, assert_never
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.operations.operation import Location, Operation, Parameter, operations
 from holdfast.web import requests
-from holdfast.web.answers import answer
+from holdfast.web.answers import answer, listing
 from holdfast.web.endpoints import Call, Endpoint
 
 # Returns the argument that a request says.
@@ -34,13 +35,17 @@ def endpoint_of(noun: str, operation: Operation) -> Endpoint:
     """Return the endpoint of an operation of a service."""
     # All of this is found out once, and not with each request.
     service_of, method, status, body = attrgetter(noun), operation.function, operation.status, operation.body
+    long_list = operation.long_list
     reads = [(each.argument, _read(each)) for each in operation.parameters]
 
     async def handle(call: Call) -> Response:
         arguments = {argument: read(call.request) for argument, read in reads}
         if body is not None:
             arguments[body.argument] = await call.body(body.kind)
-        return answer(await method(service_of(call.desk), **arguments), status)
+        found: Any = await method(service_of(call.desk), **arguments)  # Its type is the operation's own.
+        if long_list:
+            return await listing(replace(found, **{long_list: ()}), long_list, getattr(found, long_list))
+        return answer(found, status)
 
     return Endpoint(
         method=operation.method,

@@ -13,7 +13,7 @@ UPLOAD_MAX = 20 * 1024 * 1024
 UPLOAD_TIMEOUT_S = 120
 
 
-class Uploads:
+class UploadEndpoints:
     """Files, as they are."""
 
     def endpoints(self) -> list[Endpoint]:
@@ -36,4 +36,4 @@ class Uploads:
         name = call.word("name")
         if not name:
             raise Refused(400, "bad_parameter", "say what the file is called with ?name=")
-        return answer(await call.desk.upload(name, await call.content()), 201)
+        return answer(await call.desk.uploads.keep(name, await call.content()), 201)

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 
 from holdfast.clock import Clock
-from holdfast.desk.views import Drain, Phase, Stop
+from holdfast.operations.gateway import Drain, Phase, Stop
 
 
 class Lifecycle:

@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.core import filenames, notes
 from holdfast.core.transcript import COMPACTED, Item, Role, main_argument
-from holdfast.desk.views import SessionView, Transcript
+from holdfast.operations.conversation import SessionView, Transcript
 
 # Of what a call was about; the rest is in the other form.
 _ARGUMENT_MAX = 100
@@ -21,16 +21,16 @@ _NO_ITEMS = '"items": []'
 _SUFFIXES = {"markdown": "md", "json": "json"}
 
 
-class Form(StrEnum):
+class ExportFormat(StrEnum):
     """How a conversation is written."""
 
     MARKDOWN = "markdown"
     JSON = "json"
 
 
-def written(transcript: Transcript, form: Form) -> str:
+def written(transcript: Transcript, form: ExportFormat) -> str:
     """Return a whole conversation as the text of a file."""
-    if form is Form.MARKDOWN:
+    if form is ExportFormat.MARKDOWN:
         return markdown(transcript)
     return "".join(_json(transcript))
 
@@ -48,7 +48,7 @@ def _formatted(part: object) -> str:
     return msgspec.json.format(msgspec.json.encode(part), indent=2).decode()
 
 
-def file_name(session: SessionView, form: Form) -> str:
+def file_name(session: SessionView, form: ExportFormat) -> str:
     """Return what the file of a conversation is called: as people know it."""
     return f"{filenames.safe(session.label, session.id)}.{_SUFFIXES[form]}"
 
