@@ -15,7 +15,6 @@ from holdfast.core.quotas import Quota
 from holdfast.core.redaction import Redaction, is_unguessable
 from holdfast.desk.address import LOCK, SOCKET
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.port import Desk
 from holdfast.desk.reading import StoreReading
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.inbox import Inbox
@@ -26,6 +25,7 @@ from holdfast.engine.tuning import Tuning
 from holdfast.errors import StoreDown, Unavailable
 from holdfast.offload.pool import Pool
 from holdfast.operations.lifecycle import Lifecycle
+from holdfast.operations.services import Services
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import open_readonly, open_store
 from holdfast.store.store import Store
@@ -185,7 +185,7 @@ async def _running(engine: Engine) -> AsyncGenerator[None]:
 
 
 @contextlib.asynccontextmanager
-async def own_desk(config: Config, home: Path) -> AsyncGenerator[Desk]:
+async def own_desk(config: Config, home: Path) -> AsyncGenerator[Services]:
     """Own a home and run its gateway for one command.  Raises `Owned`."""
     async with gateway(config, home) as running:
         yield running.desk(Lifecycle(running.resources.clock, home=str(home), store=shown(config.store.url)))

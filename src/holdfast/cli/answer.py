@@ -21,11 +21,11 @@ from holdfast.core.events import ApprovalAsked, Note, Text, TurnCompleted
 from holdfast.core.intake import Receipt
 from holdfast.core.journal import Entry, settles
 from holdfast.core.turns import SETTLED, TurnState
-from holdfast.desk.port import Desk
 from holdfast.errors import HoldfastError
 from holdfast.ids import SessionId, TurnId
 from holdfast.operations.approvals import ApprovalView
 from holdfast.operations.conversation import SessionView
+from holdfast.operations.services import Services
 from holdfast.operations.turns import Answer, TurnView
 
 _LOOK_S = 0.05
@@ -56,7 +56,7 @@ class Heard:
     waits_for: ApprovalView | None = None
 
 
-async def conclude(desk: Desk, session: SessionView, receipt: Receipt, as_json: bool) -> None:
+async def conclude(desk: Services, session: SessionView, receipt: Receipt, as_json: bool) -> None:
     """Show what comes of a message, and end with a code that tells whether it was answered."""
     async with _cancelling(desk, receipt.turn_id):
         heard = await _listen(desk, session, receipt, quiet=as_json)
@@ -70,7 +70,7 @@ async def conclude(desk: Desk, session: SessionView, receipt: Receipt, as_json: 
         sys.exit(EXIT_FAILED)
 
 
-async def rested(desk: Desk, turn_id: TurnId) -> TurnView:
+async def rested(desk: Services, turn_id: TurnId) -> TurnView:
     """Return a turn as it is; where the gateway is our own and ends with this command, as it comes to rest."""
     turn = await desk.turns.get(turn_id)
     if (await desk.gateway.health()).pid != os.getpid():
@@ -81,7 +81,7 @@ async def rested(desk: Desk, turn_id: TurnId) -> TurnView:
     return turn
 
 
-async def _held_up(desk: Desk, turn: TurnView) -> ApprovalView | None:
+async def _held_up(desk: Services, turn: TurnView) -> ApprovalView | None:
     """Return the question of an earlier turn that one has to wait for, or of the one that it joined."""
     if turn.state is not TurnState.QUEUED and not turn.joined_to:
         return None
@@ -90,7 +90,7 @@ async def _held_up(desk: Desk, turn: TurnView) -> ApprovalView | None:
 
 
 @contextlib.asynccontextmanager
-async def _cancelling(desk: Desk, turn_id: TurnId) -> AsyncGenerator[None]:
+async def _cancelling(desk: Services, turn_id: TurnId) -> AsyncGenerator[None]:
     """Take Ctrl-C as the wish to cancel a turn; else it would look like a crash where the gateway is our own."""
     try:
         yield
@@ -100,7 +100,7 @@ async def _cancelling(desk: Desk, turn_id: TurnId) -> AsyncGenerator[None]:
         raise
 
 
-async def _listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: bool) -> Heard:
+async def _listen(desk: Services, session: SessionView, receipt: Receipt, *, quiet: bool) -> Heard:
     """Show an answer as it comes: with its tools on a terminal, alone in a pipe.
 
     Whoever sits at a terminal can answer questions; without one the first question ends it.
@@ -131,7 +131,7 @@ async def _listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: 
     return Heard()
 
 
-async def _answered(desk: Desk, page: PipeScreen, asked: ApprovalView) -> bool:
+async def _answered(desk: Services, page: PipeScreen, asked: ApprovalView) -> bool:
     """Let the person at the terminal answer; False where they leave it open."""
     if (typed := await page.line()) is None:
         return False
@@ -160,7 +160,7 @@ def outcome(turn: TurnView, asked: ApprovalView | None) -> str:
     return f"{became}: {reason}" if (reason := turn.error or turn.cause) else became
 
 
-async def _entries(desk: Desk, place: _Place) -> AsyncGenerator[Entry]:
+async def _entries(desk: Services, place: _Place) -> AsyncGenerator[Entry]:
     """Yield the entries of one turn until it comes to rest, and what those before it ask: it has to wait for that."""
     turn_id = place.turn_id
     async with contextlib.aclosing(desk.sessions.follow(place.session_id, place.after)) as entries:

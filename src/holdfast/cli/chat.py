@@ -21,11 +21,11 @@ from holdfast.core.events import TurnCompleted
 from holdfast.core.journal import Entry, settles
 from holdfast.core.questions import About
 from holdfast.core.transcript import Role
-from holdfast.desk.port import Desk
 from holdfast.errors import IllegalMove, Rejected, Unavailable
 from holdfast.ids import SessionId, TurnId
 from holdfast.operations.approvals import ApprovalView
 from holdfast.operations.conversation import SessionView
+from holdfast.operations.services import Services
 from holdfast.operations.sessions import Message, Opening, looks_like_id
 from holdfast.operations.turns import Answer
 
@@ -58,14 +58,14 @@ async def chat(frame: Frame, key: str) -> None:
         console.print()
 
 
-async def open_session(desk: Desk, name: str) -> SessionView:
+async def open_session(desk: Services, name: str) -> SessionView:
     """Return the session with an id, or the open one of a key, made if need be."""
     if looks_like_id(name):
         return await desk.sessions.get(SessionId(name))
     return await desk.sessions.open(Opening(key=name, channel=CHANNEL))
 
 
-async def _open_question(desk: Desk, session_id: SessionId) -> ApprovalView | None:
+async def _open_question(desk: Services, session_id: SessionId) -> ApprovalView | None:
     """Return the question that a turn of a session still waits with."""
     found = (await desk.approvals.list(session_id=session_id, limit=1)).items
     return found[0] if found else None
@@ -74,7 +74,7 @@ async def _open_question(desk: Desk, session_id: SessionId) -> ApprovalView | No
 class Chat:
     """One person at one screen.  What happens in the session is told as it happens, whoever caused it."""
 
-    def __init__(self, desk: Desk, page: Screen, session: SessionView) -> None:
+    def __init__(self, desk: Services, page: Screen, session: SessionView) -> None:
         self._desk = desk
         self._page = page
         self._session = session

@@ -30,11 +30,11 @@ from holdfast.cli.serve import count, progress, rest, verb
 from holdfast.client.contact import running_desk
 from holdfast.core.timekeeping import lead
 from holdfast.desk.address import LOCK
-from holdfast.desk.port import Desk
 from holdfast.errors import NotRunning, Unavailable
 from holdfast.ids import NodeId
 from holdfast.operations.gateway import AgentView, Status, Stop
 from holdfast.operations.segments import in_words
+from holdfast.operations.services import Services
 
 LOOK_S = 0.2
 UNKNOWN = "unknown"
@@ -90,7 +90,7 @@ async def restart(frame: Frame, timeout: float | None) -> None:
     print_lines(glance.boot, indent=2)
 
 
-async def _drained(desk: Desk, spinner: Spinner) -> None:
+async def _drained(desk: Services, spinner: Spinner) -> None:
     """Wait until the gateway has stopped answering."""
     with contextlib.suppress(Unavailable):
         while drain := (await desk.gateway.status()).drain:

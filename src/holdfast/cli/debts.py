@@ -27,12 +27,12 @@ from holdfast.cli.frame import (
 )
 from holdfast.cli.sessions import find
 from holdfast.core.segments import SegmentState
-from holdfast.desk.port import Desk
 from holdfast.ids import SegmentId, SessionId
 from holdfast.operations.memories import Counts, MemoryProviderView, MemoryStatus, Payment
 from holdfast.operations.pages import SIZE_MAX
 from holdfast.operations.replay import SKIPPED_MAX, Failure, Replayed, Replaying
 from holdfast.operations.segments import SegmentView, in_words
+from holdfast.operations.services import Services
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -219,7 +219,7 @@ def _print_replay(course: _Course) -> None:
         print_table(("segment", "session", "why"), lines, "")
 
 
-async def _commit_all(desk: Desk, *, wait: bool, as_json: bool) -> None:
+async def _commit_all(desk: Services, *, wait: bool, as_json: bool) -> None:
     owing = await _owing(desk, (SegmentState.OPEN, SegmentState.SEALED, SegmentState.COMMITTING))
     free = asyncio.Semaphore(SIDE_BY_SIDE)
 
@@ -246,7 +246,7 @@ async def _commit_all(desk: Desk, *, wait: bool, as_json: bool) -> None:
         sys.exit(EXIT_FAILED)
 
 
-async def _owing(desk: Desk, states: Sequence[SegmentState]) -> list[SessionId]:
+async def _owing(desk: Services, states: Sequence[SegmentState]) -> list[SessionId]:
     """Return the sessions with a segment in one of these states, the oldest first."""
     found: dict[SessionId, None] = {}
     cursor: str | None = None
@@ -258,7 +258,7 @@ async def _owing(desk: Desk, states: Sequence[SegmentState]) -> list[SessionId]:
             return list(reversed(found))
 
 
-async def _tell_commit(desk: Desk, session_id: SessionId, committed: bool) -> None:
+async def _tell_commit(desk: Services, session_id: SessionId, committed: bool) -> None:
     if committed:
         done = await desk.memories.segments(session_id=session_id, state=SegmentState.COMMITTED, limit=1)
         say(f"{session_id} is committed: {', '.join(each.receipt or 'done' for each in done.items)}.")

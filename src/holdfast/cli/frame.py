@@ -25,8 +25,8 @@ from rich.text import Text
 from holdfast.channels.webhook.route import misconfigured
 from holdfast.client import contact
 from holdfast.config import Config, config_file, keep_apart, load, placed
-from holdfast.desk.port import Desk, Reading
 from holdfast.errors import ConfigInvalid, Fatal, HoldfastError, Owned, Rejected, StoreRefused, Unavailable
+from holdfast.operations.services import Services
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,11 +68,11 @@ class Frame:
         keep_apart("the configuration file", [file], config, home)
         return cls(home=home, config=config, file=file, named=named)
 
-    def desk(self) -> AbstractAsyncContextManager[Desk]:
+    def desk(self) -> AbstractAsyncContextManager[Services]:
         """Reach the running gateway, or be one for as long as this command lasts."""
         return contact.desk(self.config, self.home, _tell_absent)
 
-    def reading(self) -> AbstractAsyncContextManager[Reading]:
+    def reading(self) -> AbstractAsyncContextManager[Services]:
         """Read from the running gateway, or from the store while none runs."""
         return contact.reading(self.config, self.home)
 

@@ -30,13 +30,13 @@ from holdfast.cli.sessions import find
 from holdfast.core.facts import Memory, MemoryKind
 from holdfast.core.segments import BUILTIN, SegmentState
 from holdfast.core.transcript import Role
-from holdfast.desk.port import Desk, Reading
 from holdfast.errors import HoldfastError, NotFound, Rejected
 from holdfast.ids import MemoryId, SessionId
 from holdfast.operations import pages
 from holdfast.operations.forgetting import Forgetting, Forgotten
 from holdfast.operations.memories import Edit, Edited, MemoryView, Recalled, Remembered
 from holdfast.operations.pages import SIZE_MAX, Page
+from holdfast.operations.services import Services
 
 NO_PROVIDER = "none"
 _KEY_MAX = 20
@@ -189,7 +189,7 @@ async def forget(
         raise NotFound(f"there is no memory {', '.join(forgotten.missing)}; see `holdfast memory show`")
 
 
-async def _forget_everything(desk: Desk, as_json: bool) -> Forgotten:
+async def _forget_everything(desk: Services, as_json: bool) -> Forgotten:
     """Forget our own memories, and session by session what other providers were given."""
     here, elsewhere, problems = 0, 0, dict[str, None]()
     sessions = await _given_away(desk)
@@ -202,7 +202,7 @@ async def _forget_everything(desk: Desk, as_json: bool) -> Forgotten:
     return Forgotten(forgotten=here + rest.forgotten, elsewhere=elsewhere, problems=list(problems))
 
 
-async def _given_away(desk: Desk) -> Sequence[SessionId]:
+async def _given_away(desk: Services) -> Sequence[SessionId]:
     """Return the sessions that another provider than the builtin one was given."""
     found: dict[SessionId, None] = {}
     cursor: str | None = None
@@ -282,7 +282,7 @@ def _print_forgotten(forgotten: Forgotten) -> None:
         say("Some of that conversation has yet to be remembered; what comes of it can be forgotten then.", "dim")
 
 
-async def _first(desk: Reading, limit: int) -> Page[MemoryView]:
+async def _first(desk: Services, limit: int) -> Page[MemoryView]:
     """Return as many as requested, page by page."""
     items: list[MemoryView] = []
     cursor: str | None = None
@@ -317,7 +317,7 @@ def _said_in(each: MemoryView) -> str:
     return "(deleted)" if each.turn_id else "by hand"
 
 
-async def _show_one(desk: Reading, memory_id: MemoryId, as_json: bool) -> None:
+async def _show_one(desk: Services, memory_id: MemoryId, as_json: bool) -> None:
     try:
         found = await desk.memories.get(memory_id)
     except NotFound as error:
@@ -333,7 +333,7 @@ async def _show_one(desk: Reading, memory_id: MemoryId, as_json: bool) -> None:
     say(f"To forget it: holdfast memory forget {found.id}", "dim", soft_wrap=True)
 
 
-async def _source(desk: Reading, found: MemoryView) -> list[tuple[str, str]]:
+async def _source(desk: Services, found: MemoryView) -> list[tuple[str, str]]:
     """Return the session that a memory came from, and the message there."""
     origin = found.origin
     if origin is None:

@@ -20,10 +20,10 @@ from holdfast.cli.frame import (
 )
 from holdfast.cli.sessions import find
 from holdfast.core.processes import ProcessState
-from holdfast.desk.port import Desk
 from holdfast.errors import Rejected
 from holdfast.ids import ProcessId
 from holdfast.operations.processes import ProcessView
+from holdfast.operations.services import Services
 
 LOOK_S = 0.5
 
@@ -89,7 +89,7 @@ async def log(frame: Frame, process: str, follow: bool, after: int, as_json: boo
         await _print(desk, ProcessId(process), after, follow=follow)
 
 
-async def _print(desk: Desk, process_id: ProcessId, after: int, *, follow: bool) -> None:
+async def _print(desk: Services, process_id: ProcessId, after: int, *, follow: bool) -> None:
     while True:
         # Asked before the output is read, so that no output is missed when it has ended.
         ended = (await desk.processes.get(process_id)).state is not ProcessState.RUNNING

@@ -27,10 +27,10 @@ from holdfast.core import notes
 from holdfast.core.search import fold
 from holdfast.core.sessions import TITLE, Activity, SessionState
 from holdfast.core.transcript import COMPACTED, Item, Role
-from holdfast.desk.port import Desk, Reading
 from holdfast.ids import SessionId, TurnId
 from holdfast.operations.conversation import SessionView, SourceView, Transcript
 from holdfast.operations.export import ExportFormat, written
+from holdfast.operations.services import Services
 from holdfast.operations.sessions import Change, Fork, Pruning, looks_like_id
 
 # Generated keys, such as those of helpers and jobs, are long; a list shows only their beginning.
@@ -273,7 +273,7 @@ async def prune(frame: Frame, days: float, channel: str, as_json: bool) -> None:
         console.print(f"{pruned} sessions deleted.")
 
 
-async def _prune(desk: Desk, pruning: Pruning, *, shown: bool) -> int:
+async def _prune(desk: Services, pruning: Pruning, *, shown: bool) -> int:
     """Prune in batches, with a progress bar on a terminal."""
     pruned = 0
     async with spinning(shown=shown) as spinner:
@@ -283,7 +283,7 @@ async def _prune(desk: Desk, pruning: Pruning, *, shown: bool) -> int:
         return pruned + step.pruned
 
 
-async def find(desk: Reading, session: str) -> SessionView:
+async def find(desk: Services, session: str) -> SessionView:
     """Return the session with an id, or the newest of a key.  Raises `NotFound`."""
     if looks_like_id(session):
         return await desk.sessions.get(SessionId(session))
@@ -324,7 +324,7 @@ def _print_source(source: SourceView) -> None:
         say("")
 
 
-async def _retry_at(desk: Reading, transcript: Transcript) -> int | None:
+async def _retry_at(desk: Services, transcript: Transcript) -> int | None:
     """Return when a turn that waits for its model is tried again; None if no turn waits."""
     if transcript.session.activity is not Activity.RETRYING:
         return None

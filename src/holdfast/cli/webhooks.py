@@ -29,9 +29,9 @@ from holdfast.cli.frame import (
 from holdfast.client.contact import running_desk
 from holdfast.core.intake import Receipt
 from holdfast.core.turns import SETTLED, TurnState
-from holdfast.desk.port import Desk
 from holdfast.errors import NotFound, Rejected, Unavailable
 from holdfast.ids import SessionId, TurnId
+from holdfast.operations.services import Services
 from holdfast.operations.webhooks import NewRoute, RoutePlan, RouteView, Signed, Signing
 
 SAMPLE = '{"message": "a test delivery of holdfast webhooks test"}'
@@ -249,7 +249,7 @@ def _tell(new: NewRoute) -> None:
         say(f"curl: {curl}", "dim", soft_wrap=True)
 
 
-async def _signed(desk: Desk, name: str, payload: str, event: str | None, scheme: str | None) -> Signed:
+async def _signed(desk: Services, name: str, payload: str, event: str | None, scheme: str | None) -> Signed:
     body = _read(payload)
     _json(body, "--payload")
     if event and scheme != Scheme.GITHUB:
@@ -321,7 +321,7 @@ def _problem(response: _Response) -> str:
             return ""
 
 
-async def _conclude(desk: Desk, answer: _Answer) -> None:
+async def _conclude(desk: Services, answer: _Answer) -> None:
     """Stream the turn of a delivery from its first entry."""
     try:
         session = await desk.sessions.get(SessionId(answer.session_id or ""))
@@ -333,7 +333,7 @@ async def _conclude(desk: Desk, answer: _Answer) -> None:
     await conclude(desk, replace(session, seq=0), receipt, as_json=False)
 
 
-async def _conclude_as_json(desk: Desk, response: _Response, turn_id: TurnId) -> None:
+async def _conclude_as_json(desk: Services, response: _Response, turn_id: TurnId) -> None:
     turn = await desk.turns.get(turn_id)
     while turn.state not in SETTLED and turn.state is not TurnState.WAITING:
         await asyncio.sleep(_LOOK_S)

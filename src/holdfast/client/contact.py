@@ -12,8 +12,8 @@ from pathlib import Path
 
 from holdfast.config import Config
 from holdfast.desk.address import NOTICED_AFTER_S, SOCKET, unnoticed
-from holdfast.desk.port import Desk, Reading
 from holdfast.errors import NotRunning, Owned
+from holdfast.operations.services import Services
 
 # A gateway that restarts answers again well within these.
 STARTING_LOOKS = 100
@@ -21,7 +21,7 @@ STARTING_LOOK_S = 0.1
 
 
 @contextlib.asynccontextmanager
-async def running_desk(home: Path, absent: Callable[[], None] = unnoticed) -> AsyncGenerator[Desk]:
+async def running_desk(home: Path, absent: Callable[[], None] = unnoticed) -> AsyncGenerator[Services]:
     """Reach the gateway that runs in a home.  Raises `NotRunning`."""
     if not (home / SOCKET).exists():
         raise NotRunning(home)
@@ -32,7 +32,7 @@ async def running_desk(home: Path, absent: Callable[[], None] = unnoticed) -> As
 
 
 @contextlib.asynccontextmanager
-async def desk(config: Config, home: Path, absent: Callable[[], None] = unnoticed) -> AsyncGenerator[Desk]:
+async def desk(config: Config, home: Path, absent: Callable[[], None] = unnoticed) -> AsyncGenerator[Services]:
     """Reach the gateway of a home, or be it for as long as the context lasts; `absent` is called while it is away."""
     async with contextlib.AsyncExitStack() as stack:
         try:
@@ -42,7 +42,7 @@ async def desk(config: Config, home: Path, absent: Callable[[], None] = unnotice
         yield found
 
 
-async def _own_desk(stack: contextlib.AsyncExitStack, config: Config, home: Path, absent: Callable[[], None]) -> Desk:
+async def _own_desk(stack: contextlib.AsyncExitStack, config: Config, home: Path, absent: Callable[[], None]) -> Services:
     """Be the gateway of a home; where another one is just starting there, wait for that."""
     from holdfast.app.node import own_desk
 
@@ -52,7 +52,9 @@ async def _own_desk(stack: contextlib.AsyncExitStack, config: Config, home: Path
         return await _starting_desk(stack, home, refused, absent)
 
 
-async def _starting_desk(stack: contextlib.AsyncExitStack, home: Path, refused: Owned, absent: Callable[[], None]) -> Desk:
+async def _starting_desk(
+    stack: contextlib.AsyncExitStack, home: Path, refused: Owned, absent: Callable[[], None]
+) -> Services:
     """Wait for a gateway that owns a home and does not answer yet.  Raises the refusal when there is none."""
     for look in range(STARTING_LOOKS):
         if not (home / SOCKET).exists():
@@ -66,7 +68,7 @@ async def _starting_desk(stack: contextlib.AsyncExitStack, home: Path, refused: 
 
 
 @contextlib.asynccontextmanager
-async def reading(config: Config, home: Path) -> AsyncGenerator[Reading]:
+async def reading(config: Config, home: Path) -> AsyncGenerator[Services]:
     """Read from the gateway of a home, or from its store while none runs."""
     async with contextlib.AsyncExitStack() as stack:
         try:

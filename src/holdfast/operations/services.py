@@ -5,19 +5,26 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Protocol, get_type_hints
+from typing import TYPE_CHECKING, Protocol, get_type_hints
 
 from holdfast.operations.approvals import Approvals
+from holdfast.operations.caller import Caller
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.gateway import Gateway
 from holdfast.operations.jobs import Jobs
 from holdfast.operations.keys import Keys
 from holdfast.operations.logins import Logins
 from holdfast.operations.memories import Memories
+from holdfast.operations.messages import Messages
 from holdfast.operations.processes import Processes
 from holdfast.operations.sessions import Sessions
 from holdfast.operations.turns import Turns
+from holdfast.operations.uploads import UploadedFiles
 from holdfast.operations.webhooks import Webhooks
+
+if TYPE_CHECKING:
+    # A command does not import what only a gateway that serves needs.
+    from holdfast.operations.upkeep import Upkeep
 
 
 class Services(Protocol):
@@ -45,6 +52,21 @@ class Services(Protocol):
     def memories(self) -> Memories: ...
     @property
     def logins(self) -> Logins: ...
+
+
+class Host(Services, Protocol):
+    """The services of a gateway, with those that only its own web server asks."""
+
+    @property
+    def messages(self) -> Messages: ...
+    @property
+    def uploads(self) -> UploadedFiles: ...
+    @property
+    def upkeep(self) -> Upkeep: ...
+
+    def of(self, caller: Caller) -> Host:
+        """Return the same services for another caller."""
+        ...
 
 
 @functools.cache

@@ -16,10 +16,10 @@ from starlette.types import Scope
 
 from holdfast.channels.openai.models import OWN
 from holdfast.core.redaction import Redaction
-from holdfast.desk.port import Host
 from holdfast.errors import HoldfastError
 from holdfast.operations import services, upkeep
 from holdfast.operations.lifecycle import Lifecycle
+from holdfast.operations.services import Host
 from holdfast.web import page
 from holdfast.web.activity import Activity
 from holdfast.web.answers import apologise, refusal, refuse, starve

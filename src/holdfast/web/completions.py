@@ -14,7 +14,7 @@ from holdfast.channels.openai.chat import ChatRequest, Chunks, Completion
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.progress import Progress
 from holdfast.core.turns import TurnState
-from holdfast.desk.port import Host
+from holdfast.operations.services import Host
 from holdfast.operations.sessions import MESSAGE_MAX
 from holdfast.web.answers import answer
 from holdfast.web.clients import Clients

@@ -15,11 +15,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from holdfast.core.keys import API
-from holdfast.desk.port import Host
 from holdfast.errors import ScopeMissing
 from holdfast.operations.caller import Caller
 from holdfast.operations.operation import BODY_MAX, Parameter
 from holdfast.operations.pages import SIZE_MAX
+from holdfast.operations.services import Host
 from holdfast.web import requests
 from holdfast.web.answers import Refused
 from holdfast.web.principal import How, Principal

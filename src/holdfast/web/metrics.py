@@ -13,10 +13,10 @@ from starlette.responses import Response
 from holdfast.core.keys import ADMIN, LOCAL
 from holdfast.core.segments import SegmentState
 from holdfast.core.turns import TurnState
-from holdfast.desk.port import Host
 from holdfast.errors import Unavailable
 from holdfast.operations.gateway import Status
 from holdfast.operations.memories import Tally
+from holdfast.operations.services import Host
 from holdfast.web.endpoints import Call, Endpoint, demand
 from holdfast.web.events import Streams
 

@@ -17,9 +17,9 @@ from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import Entry, ends_attempt, settles
 from holdfast.core.progress import Progress
 from holdfast.core.turns import FINAL, IN_FLIGHT, Cause, TurnState
-from holdfast.desk.port import Host
 from holdfast.errors import IllegalMove, Unavailable, Unconfirmed
 from holdfast.ids import SessionId, TurnId
+from holdfast.operations.services import Host
 from holdfast.web.answers import Refused
 from holdfast.web.clients import Clients
 from holdfast.web.endpoints import Call

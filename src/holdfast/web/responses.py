@@ -18,11 +18,11 @@ from holdfast.core.intake import Busy, Inbound, Receipt
 from holdfast.core.journal import Entry, acceptance
 from holdfast.core.sessions import SessionState
 from holdfast.core.turns import IN_FLIGHT, Mode, TurnState
-from holdfast.desk.port import Host
 from holdfast.errors import KeyReused, NotFound, SessionBusy
 from holdfast.ids import TurnId
 from holdfast.operations.conversation import SessionView
 from holdfast.operations.pages import SIZE_MAX
+from holdfast.operations.services import Host
 from holdfast.operations.sessions import MESSAGE_MAX, Fork, Order
 from holdfast.web.answers import answer
 from holdfast.web.clients import Clients

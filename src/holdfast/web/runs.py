@@ -16,9 +16,9 @@ from holdfast.core.events import TurnAccepted
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import Entry, acceptance
 from holdfast.core.progress import Progress
-from holdfast.desk.port import Host
 from holdfast.errors import NotFound
 from holdfast.ids import TurnId
+from holdfast.operations.services import Host
 from holdfast.operations.sessions import MESSAGE_MAX
 from holdfast.operations.turns import Answer, Turns, TurnView
 from holdfast.web.answers import answer
