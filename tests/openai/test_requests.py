@@ -11,7 +11,7 @@ import pytest
 from holdfast.channels.openai import binding, chat, forms, models, responses, runs
 from holdfast.channels.openai.binding import ApiCaller
 from holdfast.channels.openai.chat import ChatRequest
-from holdfast.channels.openai.content import Asked, Unfit
+from holdfast.channels.openai.content import TurnInput, Unfit
 from holdfast.channels.openai.responses import ResponseRequest
 from holdfast.channels.openai.runs import RunRequest, Verdict
 from holdfast.core.intake import Busy, Speaker
@@ -38,11 +38,11 @@ def user(content: Any = "hello") -> dict[str, Any]:
     return {"role": "user", "content": content}
 
 
-def wanted(*messages: dict[str, Any], **more: Any) -> Asked:
+def wanted(*messages: dict[str, Any], **more: Any) -> TurnInput:
     return chat.wanted(chat_request(*messages, **more), alone=False)
 
 
-def prior(found: Asked) -> list[tuple[str, str]]:
+def prior(found: TurnInput) -> list[tuple[str, str]]:
     return [(each.speaker.value, each.text) for each in found.prior]
 
 
@@ -65,7 +65,7 @@ def test_the_last_message_of_the_user_is_answered_and_the_rest_came_before() -> 
 
 def test_in_a_session_only_the_last_message_is_taken() -> None:
     request = chat_request({"role": "system", "content": "be brief"}, user("one"), user("two"))
-    assert chat.wanted(request, alone=True) == Asked(text="two")
+    assert chat.wanted(request, alone=True) == TurnInput(text="two")
 
 
 def test_parts_of_text_are_one_text() -> None:
@@ -171,7 +171,7 @@ def test_what_cannot_be_answered_is_refused_with_what_to_do(body: dict[str, Any]
     ],
 )
 def test_what_only_concerns_the_model_is_accepted_and_not_used(more: dict[str, Any]) -> None:
-    assert wanted(user(), **more) == Asked(text="hello")
+    assert wanted(user(), **more) == TurnInput(text="hello")
 
 
 @pytest.mark.parametrize("stream", ["yes", 1, [], {}])
@@ -198,7 +198,7 @@ def test_usage_is_wanted_in_a_stream_only_where_it_is_asked_for() -> None:
 
 
 def test_a_response_is_asked_for_with_words_or_with_items() -> None:
-    assert responses.wanted(response_request("hello")) == Asked(text="hello")
+    assert responses.wanted(response_request("hello")) == TurnInput(text="hello")
     found = responses.wanted(
         response_request(
             [
@@ -275,7 +275,7 @@ def test_a_run_is_asked_for_with_words_or_with_items() -> None:
     found = runs.wanted(request)
     assert (found.text, prior(found)) == ("go", [("system", "be brief")])
     assert runs.kept(request) == {"endpoint": "runs", "instructions": "be brief"}
-    assert runs.wanted(RunRequest(input="go")) == Asked(text="go")
+    assert runs.wanted(RunRequest(input="go")) == TurnInput(text="go")
     with pytest.raises(Unfit, match="two sessions"):
         runs.wanted(msgspec.convert({"input": "x", "session_key": "a", "session_id": "ses_1"}, RunRequest))
 
@@ -299,7 +299,7 @@ def test_the_gateway_answers_by_its_own_name_and_by_that_of_its_model() -> None:
 
 
 CALLER = ApiCaller(endpoint="chat", owner="ada", unique="u1", key="k1")
-FOUND = Asked(text="hello")
+FOUND = TurnInput(text="hello")
 
 
 def bound() -> list[Any]:

@@ -25,7 +25,7 @@ class Models:
                 path="/v1/models",
                 handle=self.list,
                 summary="List the models that may be asked for",
-                gives=models.Models,
+                gives=models.ModelList,
             ),
             Endpoint(
                 method="GET",
@@ -33,7 +33,7 @@ class Models:
                 path="/v1/models/{id:path}",
                 handle=self.show,
                 summary="Show one model",
-                gives=models.Model,
+                gives=models.ModelEntry,
             ),
         ]
 
@@ -44,4 +44,4 @@ class Models:
         name = call.name()
         with parsing():
             models.check(name, self._names)
-        return answer(models.Model(id=name))
+        return answer(models.ModelEntry(id=name))

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from holdfast.channels.openai import binding, models, responses
 from holdfast.channels.openai.binding import RESPONSES, ApiCaller
-from holdfast.channels.openai.content import Asked
+from holdfast.channels.openai.content import TurnInput
 from holdfast.channels.openai.events import ALL, Events, input_items
 from holdfast.channels.openai.responses import ENDPOINT, Fields, ResponseRequest
 from holdfast.core.intake import Busy, Inbound, Receipt
@@ -59,7 +59,7 @@ class Wish:
     """A response that is wanted: who asks for it, for what, and what is kept of that."""
 
     caller: ApiCaller
-    found: Asked
+    found: TurnInput
     kept: Mapping[str, object]
     background: bool
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from holdfast.channels.openai import binding, runs
 from holdfast.channels.openai.binding import ApiCaller
-from holdfast.channels.openai.runs import ENDPOINT, Run, RunReceipt, RunRequest, RunUsage, Verdict, waiting_for
+from holdfast.channels.openai.runs import ENDPOINT, RunReceipt, RunRequest, RunUsage, RunView, Verdict, waiting_for
 from holdfast.core.events import TurnAccepted
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import Entry, acceptance
@@ -51,7 +51,7 @@ class Runs:
                 status=202,
                 headers=(KEY_HEADER, RETRY_HEADER),
             ),
-            Endpoint(method="GET", path=one, handle=self.show, summary="Show how far a run has come", gives=Run),
+            Endpoint(method="GET", path=one, handle=self.show, summary="Show how far a run has come", gives=RunView),
             Endpoint(
                 method="GET",
                 path=f"{one}/events",
@@ -62,7 +62,11 @@ class Runs:
                 headers=("Last-Event-ID",),
             ),
             Endpoint(
-                method="POST", path=f"{one}/stop", handle=self.stop, summary="Stop a run; what it has said stays", gives=Run
+                method="POST",
+                path=f"{one}/stop",
+                handle=self.stop,
+                summary="Stop a run; what it has said stays",
+                gives=RunView,
             ),
             Endpoint(
                 method="POST",
@@ -70,7 +74,7 @@ class Runs:
                 handle=self.approve,
                 summary="Answer the question that a run waits for",
                 takes=Verdict,
-                gives=Run,
+                gives=RunView,
             ),
         ]
 
@@ -131,7 +135,7 @@ async def _entries(turns: Turns, run_id: TurnId) -> Sequence[Entry]:
     return entries
 
 
-async def shown(turns: Turns, run_id: TurnId) -> Run:
+async def shown(turns: Turns, run_id: TurnId) -> RunView:
     """Return how far a run has come.  Raises `NotFound`."""
     # Its state is looked at first: what is over then has its whole journal by now.
     turn = await turns.get(run_id)
@@ -139,8 +143,8 @@ async def shown(turns: Turns, run_id: TurnId) -> Run:
     return _run(turn, acceptance(entries), Progress.of(entries))
 
 
-def _run(turn: TurnView, accepted: TurnAccepted, progress: Progress) -> Run:
-    return Run(
+def _run(turn: TurnView, accepted: TurnAccepted, progress: Progress) -> RunView:
+    return RunView(
         run_id=turn.id,
         session_id=turn.session_id,
         status=turn.state,

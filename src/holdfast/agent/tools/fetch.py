@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from holdfast.agent.tools.hosts import Hosts, named
-from holdfast.agent.tools.pages import Download, Text, read_download
+from holdfast.agent.tools.pages import Download, DownloadText, read_download
 from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.agent.tools.untrusted import fence
 from holdfast.core.effects import Effect
@@ -48,7 +48,7 @@ def fetch_tool(egress: Egress, pool: Pool, hosts: Hosts, read_max_s: float = REA
     async def ask(args: FetchArgs, context: CallContext) -> Question | None:
         return await hosts.ask_after_reading(named(host_of(args.url)), f"May I fetch this?\n\n    {args.url}", context)
 
-    async def read(download: Download, context: CallContext) -> Text:
+    async def read(download: Download, context: CallContext) -> DownloadText:
         try:
             return await pool.run(read_download, download, read_max_s, user=context.session.id)
         except TimeoutError:

@@ -47,7 +47,7 @@ class Download(msgspec.Struct, kw_only=True):
     chars_max: int
 
 
-class Text(msgspec.Struct, kw_only=True):
+class DownloadText(msgspec.Struct, kw_only=True):
     """The beginning of a text, and the number of characters of the whole."""
 
     beginning: str
@@ -55,13 +55,13 @@ class Text(msgspec.Struct, kw_only=True):
 
 
 @offloadable
-def read_download(download: Download) -> Text:
+def read_download(download: Download) -> DownloadText:
     """Return the text of a page or a text file.  A malicious page or charset may be slow to read."""
     text = decoded(download.body, download.charset)
     if download.is_html:
         page = read_page(text, download.url)
         text = f"Title: {page.title}\n\n{page.text}" if page.title else page.text
-    return Text(beginning=text[: download.chars_max], chars=len(text))
+    return DownloadText(beginning=text[: download.chars_max], chars=len(text))
 
 
 def read_page(html: str, url: str) -> PageText:

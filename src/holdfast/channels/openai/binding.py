@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from holdfast.channels.openai.content import Asked
+from holdfast.channels.openai.content import TurnInput
 from holdfast.core.intake import Busy, Inbound
 from holdfast.core.retries import Try
 from holdfast.core.sessions import Source
@@ -48,19 +48,19 @@ class ApiCaller:
         return f"{prefix}{hashlib.sha256(once.encode()).hexdigest()[:_DIGEST_CHARS] if once else self.unique}"
 
 
-def alone(caller: ApiCaller, found: Asked, request: Mapping[str, object], *, detached: bool = False) -> Inbound:
+def alone(caller: ApiCaller, found: TurnInput, request: Mapping[str, object], *, detached: bool = False) -> Inbound:
     """Return a message with a session of its own, which ends with its turn and is remembered by nobody."""
     return _bound(caller, found, request, caller.place(f"{CHANNEL}:"), CHANNEL, detached=detached, one_shot=True)
 
 
-def opening(caller: ApiCaller, found: Asked, request: Mapping[str, object], *, detached: bool = False) -> Inbound:
+def opening(caller: ApiCaller, found: TurnInput, request: Mapping[str, object], *, detached: bool = False) -> Inbound:
     """Return the first message of a conversation that goes on from response to response."""
     return _bound(caller, found, request, caller.place("resp_"), RESPONSES, detached=detached)
 
 
 def following(
     caller: ApiCaller,
-    found: Asked,
+    found: TurnInput,
     request: Mapping[str, object],
     conversation: str,
     *,
@@ -75,7 +75,7 @@ def following(
 
 def _bound(
     caller: ApiCaller,
-    found: Asked,
+    found: TurnInput,
     request: Mapping[str, object],
     conversation: str,
     channel: str,

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from holdfast.channels.openai import forms
-from holdfast.channels.openai.content import Asked, Part, Said, Unfit, asked, only, read
+from holdfast.channels.openai.content import Part, Said, TurnInput, Unfit, asked, only, read
 from holdfast.core.events import ApprovalAsked, Reasoning
 from holdfast.core.intake import Prior, Speaker
 from holdfast.core.journal import Entry
@@ -39,7 +39,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ChatToolCall:
     """A call that the client says its assistant has made."""
 
     id: str = ""
@@ -47,12 +47,12 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class ChatMessage:
     """One message of the conversation that the client keeps."""
 
     role: str
     content: str | tuple[Part, ...] | None = None
-    tool_calls: tuple[ToolCall, ...] | None = None
+    tool_calls: tuple[ChatToolCall, ...] | None = None
     tool_call_id: str | None = None
     name: str | None = None
 
@@ -67,7 +67,7 @@ class ChatRequest:
     """What is looked at of a request.  How to sample is the operator's choice, so wishes about that are read by nobody."""
 
     model: str
-    messages: tuple[Message, ...]
+    messages: tuple[ChatMessage, ...]
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     n: int | None = None
@@ -80,7 +80,7 @@ class ChatRequest:
         return bool(self.stream_options and self.stream_options.include_usage)
 
 
-def wanted(request: ChatRequest, *, alone: bool) -> Asked:
+def wanted(request: ChatRequest, *, alone: bool) -> TurnInput:
     """Return what a turn is to answer; `alone` leaves out what was said before.  Raises `Unfit`."""
     if not request.messages:
         raise Unfit("messages is empty", "send at least one message with the role user")
@@ -96,10 +96,10 @@ def wanted(request: ChatRequest, *, alone: bool) -> Asked:
         return only(found)
     form = forms.instruction(request.response_format)
     prior = (*found.prior, Prior(speaker=Speaker.SYSTEM, text=form)) if form else found.prior
-    return Asked(text=found.text, images=found.images, prior=prior)
+    return TurnInput(text=found.text, images=found.images, prior=prior)
 
 
-def _said(message: Message, number: int) -> Said:
+def _said(message: ChatMessage, number: int) -> Said:
     where = f"messages[{number}]"
     if (speaker := _SPEAKERS.get(message.role)) is None:
         raise Unfit(f"{where}: there is no role {message.role[:40]!r}", f"use one of: {', '.join(_SPEAKERS)}")

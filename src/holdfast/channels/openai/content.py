@@ -55,7 +55,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class TurnInput:
     """What one turn is to answer, and what was said before."""
 
     text: str
@@ -63,7 +63,7 @@ class Asked:
     prior: tuple[Prior, ...] = ()
 
 
-def asked(said: Sequence[Said]) -> Asked:
+def asked(said: Sequence[Said]) -> TurnInput:
     """Return the last thing that the client's side said, with everything else as what came before it.
 
     Pictures that came before are shown with it, the latest ones, as many as a message takes.
@@ -82,12 +82,12 @@ def asked(said: Sequence[Said]) -> Asked:
     images = (*earlier[len(earlier) - min(room, len(earlier)) :], *message.images)
     pictures.check(images)
     prior = tuple(Prior(speaker=each.speaker, text=text) for each in others if (text := _with_marks(each)))
-    return Asked(text=message.text, images=images, prior=prior)
+    return TurnInput(text=message.text, images=images, prior=prior)
 
 
-def only(found: Asked) -> Asked:
+def only(found: TurnInput) -> TurnInput:
     """Return what is to be answered alone, for a conversation that is kept here."""
-    return Asked(text=found.text, images=found.images)
+    return TurnInput(text=found.text, images=found.images)
 
 
 def _with_marks(said: Said) -> str:

@@ -12,8 +12,8 @@ OWN = "holdfast"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    """One model, as clients list it.  Nobody asks when it was made."""
+class ModelEntry:
+    """One model in the list that clients read.  `created` is always 0."""
 
     id: str
     object: Literal["model"] = "model"
@@ -22,10 +22,10 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Models:
-    """The list of them."""
+class ModelList:
+    """The list of models."""
 
-    data: Sequence[Model]
+    data: Sequence[ModelEntry]
     object: Literal["list"] = "list"
 
 
@@ -34,8 +34,8 @@ def offered(configured: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in (OWN, configured, configured.partition(":")[2]) if name))
 
 
-def listed(names: Sequence[str]) -> Models:
-    return Models(data=[Model(id=name) for name in names])
+def listed(names: Sequence[str]) -> ModelList:
+    return ModelList(data=[ModelEntry(id=name) for name in names])
 
 
 def check(wanted: str, names: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.channels.openai import forms
 from holdfast.channels.openai.chat import MESSAGES_MAX, call_text, result_text
-from holdfast.channels.openai.content import Asked, Part, Said, Unfit, asked, read
+from holdfast.channels.openai.content import Part, Said, TurnInput, Unfit, asked, read
 from holdfast.channels.openai.models import OWN
 from holdfast.core.intake import Prior, Speaker
 from holdfast.ids import TurnId
@@ -76,14 +76,14 @@ def turn_id(response_id: str) -> TurnId:
     return TurnId(name) if name != response_id and name.isprintable() and len(name) <= ID_MAX else TurnId("")
 
 
-def wanted(request: ResponseRequest) -> Asked:
+def wanted(request: ResponseRequest) -> TurnInput:
     """Return what a turn is to answer.  Raises `Unfit`."""
     _refuse_odd(request)
     said = [Said(speaker=Speaker.USER, text=request.input)] if isinstance(request.input, str) else said_in(request.input)
     found = asked(said)
     told = guidance(request)
     prior = (Prior(speaker=Speaker.SYSTEM, text=told), *found.prior) if told else found.prior
-    return Asked(text=found.text, images=found.images, prior=prior)
+    return TurnInput(text=found.text, images=found.images, prior=prior)
 
 
 def guidance(request: ResponseRequest) -> str:

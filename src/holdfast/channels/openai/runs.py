@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.channels.openai.content import Asked, Said, Unfit, asked
+from holdfast.channels.openai.content import Said, TurnInput, Unfit, asked
 from holdfast.channels.openai.events import question
 from holdfast.channels.openai.responses import Fields, InputItem, said_in
 from holdfast.core.intake import Prior, Speaker
@@ -55,7 +55,7 @@ class RunUsage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RunView:
     """A run as it stands.  While it waits for a person, `question` is what for."""
 
     run_id: TurnId
@@ -88,7 +88,7 @@ class Verdict:
         return said[0]
 
 
-def wanted(request: RunRequest) -> Asked:
+def wanted(request: RunRequest) -> TurnInput:
     """Return what a run is to answer.  Raises `Unfit`."""
     if request.session_key and request.session_id:
         raise Unfit("session_key and session_id name two sessions", "send one of them")
@@ -97,7 +97,7 @@ def wanted(request: RunRequest) -> Asked:
     found = asked(said)
     if not request.instructions:
         return found
-    return Asked(
+    return TurnInput(
         text=found.text,
         images=found.images,
         prior=(Prior(speaker=Speaker.SYSTEM, text=request.instructions), *found.prior),
