@@ -1269,8 +1269,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "door: an unknown user is no guest",
         "web/guard.py",
-        'return NOBODY if uid is None or self._rules.guests == "refuse" else guest_of(uid)',
-        'return NOBODY if self._rules.guests == "refuse" else guest_of(uid or 0)',
+        'return ANONYMOUS if uid is None or self._rules.guests == "refuse" else guest_of(uid)',
+        'return ANONYMOUS if self._rules.guests == "refuse" else guest_of(uid or 0)',
         ("tests/web/test_guard.py",),
     ),
     Mutant(
@@ -1283,7 +1283,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "door: the socket is for its own user",
         "web/guard.py",
-        "AT_SOCKET if is_ours else NOBODY",
+        "AT_SOCKET if is_ours else ANONYMOUS",
         "AT_SOCKET",
         ("tests/web/test_users.py",),
     ),

@@ -137,7 +137,7 @@ export interface Counts {
   profile?: boolean;
 }
 
-/** What somebody signs in with: the code of a link, or the password. */
+/** What a person signs in with: the code of a link, or the password. */
 export interface Credentials {
   code?: string;
   password?: string;
@@ -365,7 +365,7 @@ export interface KeyView {
 
 export type Level = "fail" | "ok" | "warn";
 
-/** Who somebody is to the gateway, and how it knows. */
+/** Who the caller is to the gateway, and how it was identified. */
 export interface Me {
   owner: string;
   scopes: string[];
@@ -815,7 +815,7 @@ export interface Signed {
   body: string;
 }
 
-/** Whether a browser is signed in now. Its page names `login` and signs with `secret` whatever it asks. Both are told once. `nonce` is what it signs first; a 401 with the header X-Holdfast-Nonce tells the next one. */
+/** Whether a browser is signed in now. Each request of its page names `login` and is signed with `secret`. Both are sent once. The first request signs `nonce`; a 401 with the header X-Holdfast-Nonce has the next nonce. */
 export interface SignedIn {
   signed_in: boolean;
   login?: string | null;

@@ -15,7 +15,7 @@ from holdfast.core.redaction import Redaction
 from holdfast.web.access import Observed, written
 from holdfast.web.answers import answer
 from holdfast.web.metrics import Meter
-from holdfast.web.principal import GUEST, NOBODY, STRANGER, Principal
+from holdfast.web.principal import ANONYMOUS, GUEST, STRANGER, Principal
 from tests.web.house import open_house
 
 ODD = ("a b", "a\tb", "x" * 129, '"', "ü", "a,b", "{}")
@@ -87,7 +87,7 @@ async def test_there_is_a_line_for_each_request_and_no_secret_in_it(keeper: Keep
     assert "hush" not in str(keeper.lines)
 
 
-@pytest.mark.parametrize(("who", "owner"), [(NOBODY, None), (STRANGER, None), (GUEST, "local")])
+@pytest.mark.parametrize(("who", "owner"), [(ANONYMOUS, None), (STRANGER, None), (GUEST, "local")])
 async def test_a_stranger_is_not_taken_for_the_operator(keeper: Keeper, who: Principal, owner: str | None) -> None:
     async def strange(scope: Scope, receive: Receive, send: Send) -> None:
         scope["state"]["principal"] = who

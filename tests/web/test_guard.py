@@ -27,7 +27,7 @@ from holdfast.web.answers import Refused
 from holdfast.web.guard import FAILURES_PER_MINUTE, NONCE, PROOF, Asked, Door, Rules, check_origin
 from holdfast.web.keyring import Keyring
 from holdfast.web.nonces import Nonces
-from holdfast.web.principal import GUEST, NOBODY, OPERATOR, STRANGER, How, Principal
+from holdfast.web.principal import ANONYMOUS, GUEST, OPERATOR, STRANGER, How, Principal
 from tests.engine.world import ManualClock
 from tests.web.house import Log, open_house
 from tests.web.signing import Signing
@@ -113,7 +113,7 @@ async def test_while_nothing_is_asked_for_this_machine_is_let_in_as_a_guest(host
 
 async def test_whoever_listens_for_others_has_no_guests_whatever_is_left_to_ask_for() -> None:
     """SECURITY 1: the last key may be revoked while the gateway runs."""
-    assert await judged(await door(NAMED)) == NOBODY
+    assert await judged(await door(NAMED)) == ANONYMOUS
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ async def test_nobody_is_a_guest_behind_a_proxy(headers: dict[str, str]) -> None
     """SECURITY 1: a proxy on this machine speaks for everybody."""
     way_in = await door(Rules(allowed_hosts=("gateway.example",)))
     assert await judged(way_in) == GUEST
-    assert await judged(way_in, **headers) == NOBODY
+    assert await judged(way_in, **headers) == ANONYMOUS
     assert await judged(way_in, authorization="Bearer none", **headers) == STRANGER
 
 
@@ -200,7 +200,7 @@ async def test_a_link_may_lead_to_the_page_from_anywhere_and_to_nothing_else() -
     """The file that the browser is opened through is such a place; a frame in another page is none."""
     way_in = await door(OPEN, api_key=KEY)
     followed = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}
-    assert await judged(way_in, path="/", **followed) == NOBODY
+    assert await judged(way_in, path="/", **followed) == ANONYMOUS
     for change in (
         {"path": "/api/sessions"},
         {"method": "POST"},
@@ -264,7 +264,7 @@ async def test_the_own_page_and_tools_are_not_foreign(headers: dict[str, str]) -
 async def test_what_is_wrong_opens_nothing_where_something_is_asked_for(authorization: str) -> None:
     way_in = await door(OPEN, Shelf(key()), KEY)
     assert await judged(way_in, authorization=authorization) == STRANGER
-    assert await judged(way_in, path="/ready", authorization=authorization) == NOBODY
+    assert await judged(way_in, path="/ready", authorization=authorization) == ANONYMOUS
 
 
 async def test_where_nothing_is_asked_for_any_word_is_a_guest_and_a_key_is_still_judged() -> None:
@@ -278,9 +278,9 @@ async def test_where_nothing_is_asked_for_any_word_is_a_guest_and_a_key_is_still
 
 
 async def test_with_something_to_ask_for_nobody_comes_in_with_nothing() -> None:
-    assert await judged(await door(OPEN, api_key=KEY)) == NOBODY
-    assert await judged(await door(OPEN, Shelf(key()))) == NOBODY
-    assert await judged(await door(OPEN, Shelf(key(TENANT, "admin")))) == NOBODY
+    assert await judged(await door(OPEN, api_key=KEY)) == ANONYMOUS
+    assert await judged(await door(OPEN, Shelf(key()))) == ANONYMOUS
+    assert await judged(await door(OPEN, Shelf(key(TENANT, "admin")))) == ANONYMOUS
     # These open no part of the API, so nothing depends on them.
     assert await judged(await door(OPEN, Shelf(key(TENANT, "webhook:alerts")))) == GUEST
     assert await judged(await door(OPEN, Shelf(key(revoked_at=1)))) == GUEST
@@ -357,7 +357,7 @@ async def test_whoever_shows_nothing_is_known_by_their_user() -> None:
         # Nobody is trusted because it cannot be told who they are.
         for way_in, uid in ((refusing, OTHER), (refusing, None), (sharing, None)):
             assert (await judged(way_in, uid=uid, **shown)).scopes == frozenset()
-    assert await judged(await door(replace(OPEN, guests="own"), Shelf(key())), uid=OTHER) == NOBODY
+    assert await judged(await door(replace(OPEN, guests="own"), Shelf(key())), uid=OTHER) == ANONYMOUS
 
 
 async def test_no_key_can_be_made_for_the_owner_of_a_guest() -> None:

@@ -24,7 +24,7 @@ from holdfast.store.store import Store
 from holdfast.targets import Targets
 from holdfast.web.application import application
 from holdfast.web.metrics import Meter
-from holdfast.web.principal import NOBODY
+from holdfast.web.principal import ANONYMOUS
 from tests.crash.disk import FaultyDisk, measure
 from tests.engine.world import running_engine
 from tests.webhooks.sender import SECRET, channels, now_ms, route
@@ -37,7 +37,7 @@ class FromNobody:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope.setdefault("state", {})["principal"] = NOBODY
+        scope.setdefault("state", {})["principal"] = ANONYMOUS
         await self._app(scope, receive, send)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_MAX_S = 7 * 86_400
 STORE_TIMEOUT_S = 2
-# Anybody may ask how the gateway is; what exactly is damaged is for the operator.
+# The health endpoints need no key, so they do not say what exactly is damaged.
 DAMAGED = "the store is damaged; run: holdfast doctor"
 
 

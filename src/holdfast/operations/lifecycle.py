@@ -38,7 +38,7 @@ class Lifecycle:
         self.phase = Phase.READY
 
     def ask(self, stop: Stop) -> None:
-        """Wish for an end.  A later wish takes the place of the first and ends its patience."""
+        """Wish for an end.  A later wish replaces the first and ends its timeout."""
         if self._wish:
             self.forced.set()
         self._wish = stop
@@ -51,7 +51,7 @@ class Lifecycle:
 
     @property
     def wish(self) -> Stop:
-        """The last wish; nobody has one before `asked` returns."""
+        """The last wish; call it after `asked` has returned, because before that there is none."""
         return self._wish or Stop()
 
     async def asked(self) -> Stop:

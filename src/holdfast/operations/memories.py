@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# How long a provider may take while somebody waits.
+# How long a provider may take while a client waits.
 PROVIDER_TIMEOUT_S = 5
 # How long a client waits where a provider, and the model behind it, may need minutes.
 CLIENT_TIMEOUT_S = 900
@@ -425,7 +425,7 @@ class Memories:
         name = self._viewer().named(provider.owner)
         try:
             detail = await self._within(provider.check())
-        except Exception as error:  # The edge to a provider: whatever it raises keeps it from working.
+        except Exception as error:  # The edge to a provider: any error of it means that it does not work.
             return MemoryProviderView(owner=name, healthy=False, detail=self._told(error))
         return MemoryProviderView(
             owner=name, healthy=True, detail=self.redaction.text(detail) if self.caller.owner == LOCAL else ""

@@ -22,9 +22,9 @@ log = logging.getLogger("holdfast.access")
 
 REQUEST_ID = b"x-request-id"
 _SANE = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
-_UNKNOWN = frozenset({How.NOBODY, How.STRANGER})
+_UNKNOWN = frozenset({How.ANONYMOUS, How.STRANGER})
 _STREAM = b"text/event-stream"
-# What is true now may not be so the next time; what may be kept says so itself.
+# The next answer may differ, so a client must not cache this one.  An answer that may be cached says so itself.
 _UNKEPT = (b"cache-control", b"no-store")
 _encode = msgspec.json.Encoder().encode
 

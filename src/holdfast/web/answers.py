@@ -191,7 +191,7 @@ _TOLD: Mapping[type[Exception], str | None] = MappingProxyType(
 )
 _HINTS = {
     400: "change what the message names; GET /openapi.json says what is taken",
-    404: "look at its name again: it may be deleted, or somebody else's",
+    404: "look at its name again: it may be deleted, or belong to another user",
     409: "reload it: its state is another one by now",
     413: "send less at once",
     422: "use a fresh Idempotency-Key for another message",

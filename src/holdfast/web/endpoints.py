@@ -36,7 +36,7 @@ class Stream:
 class Endpoint:
     """One thing that can be asked.  Those of services are derived; what is not JSON in and JSON out is written by hand.
 
-    `scope` is what the caller's key must cover; with None anybody may ask.  `takes` is the type of the JSON body,
+    `scope` is what the caller's key must cover; with None no key is needed.  `takes` is the type of the JSON body,
     `gives` that of the answer, which may be a stream of events as well; either may be bytes as they are, and `media`
     says what those of the answer can be.  `parameters` are what else is looked at.  `query` and `headers` name more of
     it, which `openapi.PARAMETERS` describes.  `also` are further statuses of the same answer, `refuses` those of unusual
@@ -149,20 +149,20 @@ def route(endpoint: Endpoint, desk_of: Callable[[Caller], Host]) -> Route:
 
 
 def demand(principal: Principal, scope: str) -> None:
-    """Let only those pass whose key covers a scope.  Raises `Refused`."""
+    """Refuse a principal whose key does not cover a scope.  Raises `Refused`."""
     if not principal.may(scope):
         raise refused(principal, scope)
 
 
 def refused(principal: Principal, scope: str) -> Refused:
-    """Return the refusal of somebody whose key does not cover a scope, with what to do about it."""
+    """Return the refusal for a caller whose key does not cover a scope, with a hint what to do."""
     if principal.wait_s:
         hint = "wait, then try again with the right one"
         return Refused(429, "too_many_failures", "too many wrong keys were shown", hint, principal.wait_s)
     if principal.how is How.STRANGER:
         hint = "send Authorization: Bearer KEY with one of holdfast keys create, or sign the browser in with: holdfast link"
-        return Refused(401, "unauthorized", "this key or sign-in opens nothing here, or not any more", hint)
-    if principal.how is How.NOBODY:
+        return Refused(401, "unauthorized", "this key or sign-in is not valid", hint)
+    if principal.how is How.ANONYMOUS:
         hint = "send Authorization: Bearer with a key (holdfast keys create), or sign in (holdfast link)"
         return Refused(401, "unauthorized", "a key is needed here", hint)
     if principal.how is How.GUEST:

@@ -15,9 +15,9 @@ from holdfast.errors import NotFound, Unavailable
 from holdfast.web.clients import Sending
 from holdfast.web.protocol import Connection, connection_of
 
-# Often enough for every proxy on the way to believe that somebody is there.
+# Often enough that a proxy on the way does not close the connection as idle.
 HEARTBEAT_S = 15
-# So many readers are greeted before others get their turn.
+# A heartbeat goes to this many readers before other tasks get their turn.
 GREETED_AT_ONCE = 100
 # What many follow at once is encoded once: the last frames, none of them large.
 FRAMES_KEPT = 64
@@ -98,7 +98,7 @@ class Streams:
 
 
 class _Reader:
-    """Whoever reads a stream.  What it does not take waits with its connection, never with those who write."""
+    """The reader of a stream.  Frames that it has not read wait in its connection, and never delay the writers."""
 
     __slots__ = ("_connection", "_limit", "_send")
 
@@ -128,7 +128,7 @@ class _Reader:
             self._limit.reschedule(0)
 
     async def beat(self) -> None:
-        # Whoever has not taken what it was sent needs no sign of life, and must not keep others waiting for theirs.
+        # A reader that is behind needs no heartbeat, and must not delay the heartbeats of others.
         if not self._connection.choked:
             await self._send({"type": "http.response.body", "body": _HEARTBEAT, "more_body": True})
 
@@ -142,9 +142,9 @@ class _Reader:
 class EventStream(Response):
     """Frames, each a whole event in the wire's format, until they end, the reader leaves or the gateway closes.
 
-    The generator is closed whatever ends the stream.  A store that does not answer ends it as well: the reader asks
-    again with its cursor, when it is back.  So does the end of what it reads, when somebody deletes that.  Whoever could
-    take a part for the whole is told with `farewell` that it is none.
+    The generator is always closed with the stream.  The stream also ends when its session is deleted, and when the store
+    does not answer; then the reader reconnects with its cursor.  `farewell` is a last frame that tells a reader who could
+    take a part for the whole that the stream was cut.
     """
 
     media_type = "text/event-stream"

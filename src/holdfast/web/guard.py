@@ -21,22 +21,22 @@ from holdfast.web.answers import Refused, refusal
 from holdfast.web.keyring import Keyring
 from holdfast.web.nonces import Nonces
 from holdfast.web.presence import Presence
-from holdfast.web.principal import AT_SOCKET, GUEST, NOBODY, STRANGER, How, Principal, guest_of, signed_in
+from holdfast.web.principal import ANONYMOUS, AT_SOCKET, GUEST, STRANGER, How, Principal, guest_of, signed_in
 from holdfast.web.protocol import Connection, connection_of
 from holdfast.web.throttle import Bucket
 
 PROOF = "x-holdfast-proof"
 # Tells a page with which nonce to sign its request again.
 NONCE = "X-Holdfast-Nonce"
-# Whoever watches over a gateway is answered whatever they show, and while the store is away.
+# Monitoring needs no valid key, and is answered while the store is down too.
 OPEN_PATHS = frozenset({"/health", "/ready"})
-# Whoever revokes the very key that it shows is told that it is done, and so is whoever signs out.
+# A client that revokes its own key, or signs out, still gets the answer before its connections are closed.
 KEYS_PATH = "/api/keys"
 SIGN_OUT_PATH = "/api/sign-out"
-# Enough for whoever mistypes, and for a script that has not heard of a new key; little for whoever guesses.
+# Enough for typing mistakes and for a script with an old key, but too few for guessing a key.
 FAILURES_PER_MINUTE = 30
 _OWN_SITE = frozenset({"same-origin", "none"})
-# What a proxy says of those it speaks for.
+# Headers that a proxy adds to the requests that it forwards.
 _FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"})
 _PAGE = "/"
 ROOT = 0
@@ -77,11 +77,11 @@ class Asked:
 
 
 def check_origin(rules: Rules, asked: Asked) -> None:
-    """Refuse whatever a page elsewhere could have sent.  Raises `Refused`."""
+    """Refuse a request that a page of another site could have sent.  Raises `Refused`."""
     headers = asked.headers
     host = headers.get("host", "")
     if not _is_ours(rules, host):
-        # A name that only resolves to this machine is how a web page elsewhere would get in.
+        # DNS rebinding: a page of another site can reach this machine by a name that resolves to it.
         hint = "use 127.0.0.1, or add the name to server.allowed_hosts"
         raise Refused(421, "foreign_host", f"this gateway does not answer for {host[:100]!r}", hint)
     if _opens_page(asked):
@@ -94,12 +94,12 @@ def check_origin(rules: Rules, asked: Asked) -> None:
 
 
 def is_near(headers: Mapping[str, str]) -> bool:
-    """Return whether a request is this machine's own: whoever comes by another name or through a proxy may be anybody."""
+    """Return whether a request names this machine and has no proxy header; any other may come from another machine."""
     return is_loopback(_name(headers.get("host", ""))) and _FORWARDED.isdisjoint(headers)
 
 
 def port_of(scope: Scope) -> int:
-    """Return on which port a request came in."""
+    """Return the port on which a request came in."""
     _, port = scope.get("server") or ("", 0)
     return port or 0
 
@@ -130,7 +130,7 @@ class Door:
         """Return who is speaking.  Raises `Refused`."""
         check_origin(self._rules, asked)
         if asked.path in OPEN_PATHS:
-            return NOBODY
+            return ANONYMOUS
         await self._keyring.catch_up()
         if (key := bearer_of(asked.headers)) is not None:
             return self._of_key(key, asked)
@@ -145,28 +145,28 @@ class Door:
         return self._browsers.held(principal.login, connection)
 
     def leave(self, principal: Principal) -> None:
-        """Close whatever else a browser has open that has signed out."""
+        """Close the other connections of a browser that has signed out."""
         self._browsers.withdraw(principal.login)
 
     def _guest(self, asked: Asked) -> Principal:
-        """Return who a client is that shows nothing: loopback says only that it is on this machine."""
+        """Return the principal of a client without a key: loopback says only that it is on this machine."""
         needed = self._rules.closed or self._keyring.closes
         if needed or not is_loopback(self._rules.host) or not is_near(asked.headers):
-            return NOBODY
+            return ANONYMOUS
         uid = asked.uid()
         if uid == os.geteuid():
             return GUEST
-        return NOBODY if uid is None or self._rules.guests == "refuse" else guest_of(uid)
+        return ANONYMOUS if uid is None or self._rules.guests == "refuse" else guest_of(uid)
 
     def _of_key(self, key: str, asked: Asked) -> Principal:
         principal = self._keyring.find(key)
         if principal is None and key and not key.startswith(PREFIX):
-            # Programs made for others cannot help showing something; it opens no more here than nothing would.
+            # Some API clients always send a key.  A key of another kind is treated like no key.
             guest = self._guest(asked)
             if guest.how is How.GUEST:
                 return guest
         if principal is None:
-            # The right key is found first, so that nobody can lock it out by showing wrong ones.
+            # Wrong keys shown by others cannot lock a valid key out, because it was found above.
             return replace(STRANGER, wait_s=self._failures.take())
         if wait_s := self._keyring.admit(principal):
             hint = f"wait {wait_s} s, or make a key with a larger --rate-limit"
@@ -182,7 +182,7 @@ class Door:
         if not proof.is_of(secret, asked.method, asked.target):
             return STRANGER
         if not self._nonces.use(proof.nonce, proof.signature):
-            # Whoever recorded a request cannot sign it again; the page can.
+            # The page can sign its request again.  An attacker who recorded one cannot.
             hint = f"sign it again, with the nonce of the header {NONCE}"
             headers = {NONCE: self._nonces.current}
             raise Refused(401, "sign_again", "this signature is too old or was used before", hint, headers=headers)
@@ -257,7 +257,7 @@ class Guarded:
         if not (principal.key_id or principal.login) or path.startswith(KEYS_PATH) or path == SIGN_OUT_PATH:
             await self._app(scope, receive, send)
         else:
-            # A stream may last for weeks, and the right to it less.
+            # A stream may last for weeks, and end earlier when the key or sign-in is withdrawn.
             with self._door.held(principal, connection_of(scope)):
                 await self._app(scope, receive, send)
         if path == SIGN_OUT_PATH and scope["method"] == "POST":
@@ -291,5 +291,5 @@ class Trusted:
         if scope["type"] == "http":
             # The mode of its file keeps others out; a descriptor could still have been handed to one of them.
             is_ours = connection_of(scope).uid in (None, os.geteuid(), ROOT)
-            scope.setdefault("state", {})["principal"] = AT_SOCKET if is_ours else NOBODY
+            scope.setdefault("state", {})["principal"] = AT_SOCKET if is_ours else ANONYMOUS
         await self._app(scope, receive, send)

@@ -39,9 +39,9 @@ class Keyring(Cache):
         return bool(self._own) or any(map(opens_api, self._live.values()))
 
     def find(self, shown: str) -> Principal | None:
-        """Return whose key it is; None when it is nobody's.
+        """Return the principal of a key; None when the key is not valid.
 
-        What is looked up and compared are digests, so that how long it takes tells nothing about any key.
+        It looks up and compares digests, so that the time it takes says nothing about any key.
         """
         looked_up = digest(shown)
         if hmac.compare_digest(looked_up, self._own):
@@ -63,7 +63,7 @@ class Keyring(Cache):
     async def _look(self) -> None:
         live = {key.digest: key for key in await self._keys.list() if key.revoked_at is None}
         limited = {key.id: key.rate_limit for key in live.values() if key.rate_limit}
-        # The limit of a key never changes, so whoever has used some of it keeps that.
+        # The limit of a key never changes, so its bucket stays, with what is used of it.
         self._buckets = {
             key_id: self._buckets.get(key_id) or Bucket(rate, self._clock) for key_id, rate in limited.items()
         }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Metrics: what a gateway does and owes, as Prometheus reads it.  Counts only, of nobody's words."""
+"""Metrics: what a gateway does and owes, as Prometheus reads it.  It holds counts only, never text from a conversation."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _of_status(status: Status) -> Iterator[str]:
     yield from _gauge("holdfast_store_up", "Whether the store answers.", int(status.problem is None))
     yield from _gauge("holdfast_turns_running", "Turns that run on this node.", status.running)
     if status.problem is None:
-        # While the store does not answer nobody knows, and nothing is said.
+        # These counts come from the store, so they are left out while it does not answer.
         yield from _owed(status)
 
 

@@ -1,4 +1,4 @@
-"""Where in a body something is wrong: the byte at which whoever sent it should look."""
+"""The byte offset of a mistake in a JSON body, so that its sender finds it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-# Enough to find a mistake in what people write; whoever sends more than that is told less about it.
+# Enough for bodies that people write.  For a mistake after this many tokens no offset is given.
 TOKENS_MAX = 20_000
-# A string that never ends is a token too: looking for its end again from each of its quotes would take for ever.
+# An unclosed string is a token too: searching for its end again from each quote would take quadratic time.
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _PATH = re.compile(r" - at `\$(.*)`$")

@@ -28,10 +28,10 @@ TEXT = "text/plain"
 OCTETS = "application/octet-stream"
 _COMPONENTS = "#/components/schemas/"
 _REFERENCE = re.compile(f'"{_COMPONENTS}([^"]+)"')
-# How every answer names its request.
+# The header that names the request in every answer.
 _REQUEST_ID = {"X-Request-Id": {"description": "The name of the request.", "schema": {"type": "string"}}}
 
-# JSON has no closer type: a schema is whatever is one.
+# A JSON schema has no closer type in Python.
 Schema = dict[str, Any]
 
 
@@ -72,7 +72,7 @@ def _one_of(kind: type[StrEnum]) -> Mapping[str, object]:
     return {"type": "string", "enum": [each.value for each in kind]}
 
 
-# Whatever is not JSON is described by its media type alone.
+# A body that is not JSON is described by its media type alone.
 _BYTES: Schema = {"schema": {"type": "string", "format": "binary"}}
 _FLAG = {"type": "boolean"}
 _NAME = {"type": "string", "maxLength": ID_MAX}
@@ -209,7 +209,7 @@ def _renamed(schema: Schema, names: Mapping[str, str]) -> Schema:
 
 
 def _address(endpoint: Endpoint) -> str:
-    # What a parameter in a path is converted to is nobody's business but the router's.
+    # Only the router needs the converter of a path parameter.
     return re.sub(r":\w+}", "}", endpoint.path)
 
 
@@ -319,7 +319,7 @@ def refusals(endpoint: Endpoint) -> list[int]:
     if endpoint.scope is not None:
         found.add(401)
     if "{" in endpoint.path or endpoint.parameters or endpoint.query or endpoint.takes is not None:
-        # Whatever is named may not be there.
+        # The id in the request may not exist.
         found.add(404)
     if endpoint.method != "GET":
         found.add(409)

@@ -62,7 +62,7 @@ def built() -> list[File]:
 
 
 def routes() -> list[Route]:
-    """Return the page, for anybody: it holds nothing that is secret."""
+    """Return the routes of the page.  They need no key, because the page holds no secret."""
     return [_route(file) for file in built()] or [Route("/", _apologise, methods=["GET"])]
 
 

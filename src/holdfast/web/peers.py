@@ -1,7 +1,7 @@
-"""Peers: who has connections open, and which of them nobody uses.
+"""Peers: the clients that have connections open, and which of these connections are idle.
 
-A peer that opens more connections than it may loses those first that it has left idle for longest.  A user of this machine
-is one peer, whatever its addresses; every other address is a peer by itself.
+When a peer opens more connections than it may, its connection that has been idle for longest is closed.  A user of this
+machine is one peer at all of its addresses; every other address is a peer by itself.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ class Peers:
             del self._peers[name]
 
     def rests(self, name: str, connection: Hashable, close: Callable[[], None]) -> None:
-        """Remember that nothing is asked for on a connection now, and how it is closed."""
+        """Mark a connection as idle; `close` closes it."""
         if peer := self._peers.get(name):
             peer.idle[connection] = close
 
     def works(self, name: str, connection: Hashable) -> None:
-        """Remember that something is asked for on a connection."""
+        """Mark a connection as in use."""
         if peer := self._peers.get(name):
             peer.idle.pop(connection, None)
 
 
 def peer_of(address: str, uid: int | None) -> str:
-    """Return as whom a connection counts: as the user where that is known, since all users of a machine share an address."""
+    """Return the peer of a connection: its user where that is known, since all users of a machine share an address."""
     return address if uid is None else f"uid {uid}"

@@ -12,8 +12,8 @@ from holdfast.errors import NotFound
 from holdfast.ids import TurnId
 from holdfast.web.endpoints import Call, Endpoint
 
-# A picture never changes, and is not a page: whatever else it holds, none of it runs.  A browser keeps it for the
-# person who may see it, and no longer than that person is signed in.
+# A picture never changes, so a browser may cache it, for the person who may see it and only while that person is
+# signed in.  It is not a page: a script inside it does not run.
 PICTURE_HEADERS: Mapping[str, str] = MappingProxyType(
     {
         "Cache-Control": "private, max-age=31536000, immutable",

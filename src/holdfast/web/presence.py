@@ -34,6 +34,6 @@ class Presence(Generic[R]):
                 del self._held[right]
 
     def withdraw(self, right: R) -> None:
-        """Close whatever is open by a right."""
+        """Close every connection that is open by a right."""
         for connection in self._held.pop(right, ()):
             connection.abort()

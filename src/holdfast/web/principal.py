@@ -11,23 +11,23 @@ from holdfast.operations.caller import Caller
 
 
 class How(StrEnum):
-    """How somebody is known."""
+    """How the sender of a request is identified."""
 
     SOCKET = "socket"
     KEY = "key"
     BROWSER = "browser"
     GUEST = "guest"
-    # Of these two nobody knows who they are: one showed nothing, the other something that opens nothing.
-    NOBODY = "nobody"
+    # Neither of these is identified: the first showed no key or sign-in, the second one that is not valid.
+    ANONYMOUS = "anonymous"
     STRANGER = "stranger"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Whoever asks.  A guest is a program on this machine that showed nothing, where nothing has to be shown.
+    """The sender of a request.  A guest is a program on this machine that showed no key, where none is needed.
 
-    `login` is the digest of the sign-in of a browser.  With `wait_s` there were too many before them who showed
-    something wrong.
+    `login` is the digest of the sign-in of a browser.  `wait_s` is not 0 after too many wrong keys: the sender has to
+    wait that long.
     """
 
     owner: str = LOCAL
@@ -60,7 +60,7 @@ OPERATOR = Principal(scopes=_ALL)
 AT_SOCKET = Principal(scopes=_ALL, how=How.SOCKET)
 # A program of the operator's own: it may talk and read, and may not consent, change settings or make keys.
 GUEST = Principal(scopes=frozenset({API}), how=How.GUEST)
-NOBODY = Principal(how=How.NOBODY)
+ANONYMOUS = Principal(how=How.ANONYMOUS)
 STRANGER = Principal(how=How.STRANGER)
 
 

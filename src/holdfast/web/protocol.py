@@ -20,10 +20,10 @@ from holdfast.web.users import uid_of
 
 HEAD_MAX = 64 * 1024
 HEAD_TIMEOUT_S = 10.0
-# So long what was sent may wait for a client that takes nothing of it.
+# How long sent bytes may wait for a client that reads none of them.
 WRITE_TIMEOUT_S = 60.0
 CONNECTIONS_MAX = 2_000
-# So many more are told that there are too many; whoever comes after them is told nothing.
+# This many more connections get an answer that says there are too many; further ones are closed without an answer.
 CROWD_MAX = 500
 _TWO_HOSTS = refusal(400, "bad_http", "a request names one host, in one Host header", "send Host once")
 _TWO_HOSTS.headers["Connection"] = "close"
@@ -58,7 +58,7 @@ class Connection(Protocol):
         ...
 
     def abort(self) -> None:
-        """Close it, whatever still waits to be sent."""
+        """Close it at once; bytes that wait to be sent are dropped."""
         ...
 
 
@@ -68,7 +68,7 @@ def connection_of(scope: Scope) -> Connection:
 
 
 def has_arrived(scope: Scope) -> bool:
-    """Return whether all of a request has come in, so that nobody has to wait for the rest."""
+    """Return whether all of a request has come in, so that reading its body does not have to wait."""
     connection: Connection | None = scope.get("extensions", {}).get(_CONNECTION)
     return connection is not None and connection.arrived
 
@@ -130,7 +130,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # As uvicorn narrows it.
         super().connection_made(transport)
         self._outlet = cast("asyncio.Transport", _Outlet(transport, self._close))
-        # Whoever comes by the Unix socket has no address, and is the operator.
+        # A client of the Unix socket has no address, and is the operator.
         self._peer = peer_of(self.client[0], self.uid) if self.client else None
         welcome = self._peer is None or self.peers.opened(self._peer)
         if len(self.connections) > CONNECTIONS_MAX + CROWD_MAX or not welcome:
@@ -140,7 +140,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._peer is not None:
-            # Told of twice where it lingers.
+            # This is called twice for a connection that lingers.
             self.peers.closed(self._peer, self)
             self._peer = None
         self._end_head()
@@ -183,11 +183,11 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_head = True
-        self.scope["extensions"] = {_CONNECTION: self}  # type: ignore[typeddict-item]  # It is nobody's but ours.
+        self.scope["extensions"] = {_CONNECTION: self}  # type: ignore[typeddict-item]  # This extension is our own.
         self._end_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # Whatever stands behind a body was not there when the request was judged.
+        # Trailers, the headers after a body, came too late to be checked with the request.
         if self._in_head:
             super().on_header(name, value)
 

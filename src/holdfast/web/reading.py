@@ -1,4 +1,4 @@
-"""Reading a turn of the API: from the journal alone, so that it is the same for whoever asked, asks again or comes back."""
+"""Follows a turn for an API client.  It reads the journal alone, so a retry and a client that reconnects read the same."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PASSED_BY = "it does not go on: read what it has said in its session, or send i
 
 
 class Told(Refused):
-    """A refusal that tells a client of the API more: which turn it is about, and whether to send the same again."""
+    """A refusal that also tells an API client which turn it is about, and whether to retry."""
 
     def __init__(self, status: int, code: str, message: str, hint: str, *, retry: bool | None = None, **more: str) -> None:
         super().__init__(status, code, message, hint, more=more)
@@ -43,14 +43,14 @@ class Told(Refused):
     def response(self, path: str = "") -> Response:
         found = super().response(path)
         if self._retry is not None:
-            # The official client would else repeat most of what it is refused, and so ask the same question anew.
+            # Without this header the official client retries most refusals, and so asks the same question twice.
             found.headers["X-Should-Retry"] = "true" if self._retry else "false"
         return found
 
 
 @contextmanager
 def parsing() -> Generator[None]:
-    """Refuse what a channel finds unfit."""
+    """Answer with a refusal when the channel rejects the content of a request."""
     try:
         yield
     except Unfit as error:
@@ -58,7 +58,7 @@ def parsing() -> Generator[None]:
 
 
 def caller(call: Call, clients: Clients, endpoint: str, body: str, session: str = "") -> ApiCaller:
-    """Return who asks, and what their request is known by; `body` is the digest of its bytes."""
+    """Return the sender of a request and what identifies a retry of it; `body` is the digest of its bytes."""
     principal, key, count = call.principal, call.header(KEY_HEADER), call.header(RETRY_HEADER)
     number = retries.number(count)
     tried = None
@@ -68,7 +68,7 @@ def caller(call: Call, clients: Clients, endpoint: str, body: str, session: str 
     return ApiCaller(
         endpoint=endpoint,
         owner=principal.owner,
-        # What has a key is known by that.
+        # A request with a key is identified by that key.
         unique="" if key else secrets.token_hex(_UNIQUE_BYTES),
         key=key,
         user=principal.key_id or "",
@@ -79,7 +79,7 @@ def caller(call: Call, clients: Clients, endpoint: str, body: str, session: str 
 
 
 async def cancelled(desk: Host, turn_id: TurnId) -> None:
-    """Cancel a turn.  Raises `Refused` where it has come to another end."""
+    """Cancel a turn.  Raises `Refused` where it has ended in another way."""
     try:
         await desk.turns.cancel(turn_id)
     except IllegalMove as error:
@@ -102,7 +102,7 @@ async def accepted(desk: Host, message: Inbound, asker: ApiCaller) -> Receipt:
 async def taken(desk: Host, message: Inbound, asker: ApiCaller) -> Receipt:
     """Return the receipt of a message for which a client waits.
 
-    Raises `Refused` while the same one is being answered; a client that says that it repeats itself waits with the first.
+    Raises `Refused` while the same message is being answered; a request marked as a retry waits for the first one's answer.
     """
     before = await desk.messages.seen(message.dedupe_key) if message.dedupe_key else None
     receipt = await accepted(desk, message, asker)
@@ -130,12 +130,12 @@ class Reading:
     session_id: SessionId
     turn_id: TurnId
     known: Sequence[Entry]
-    # Of the client that waits for the answer; None for one that only reads.
+    # The connection of the client that waits for the answer; None for one that only reads.
     connection: Connection | None = None
 
     @classmethod
     async def of(cls, call: Call, receipt: Receipt, *, fresh: bool) -> Reading:
-        """Begin to read; the journal of a `fresh` session has nothing before this turn, so nothing is looked for."""
+        """Begin to read.  A `fresh` session has no entries yet, so the journal is not searched."""
         desk, connection = call.desk, connection_of(call.request.scope)
         known = () if fresh and not receipt.duplicate else await desk.turns.entries(receipt.turn_id)
         return cls(
@@ -145,12 +145,12 @@ class Reading:
     async def rests(self, progress: Progress) -> bool:
         """Return whether nothing more will come."""
         if progress.state is TurnState.INTERRUPTED:
-            # Whoever had asked may have come back, and let it go on.
+            # The client may have come back and resumed the turn.
             return (await self.desk.turns.get(self.turn_id)).state is TurnState.INTERRUPTED
         return progress.state in FINAL
 
     async def live(self) -> AsyncGenerator[Entry]:
-        """Yield what happens behind what is known, until the turn has come to rest."""
+        """Yield the entries after the known ones, until the turn ends or waits."""
         after = self.known[-1].seq if self.known else 0
         async with aclosing(self.desk.sessions.follow(self.session_id, after)) as entries:
             async for entry in entries:
@@ -172,7 +172,7 @@ class Reading:
         return (await self.desk.turns.get(self.turn_id)).state is TurnState.INTERRUPTED
 
     async def to_the_end(self, progress: Progress, take: Callable[[Entry], object]) -> None:
-        """Read until the turn has come to rest.  Raises `Refused` where a person has to be asked first."""
+        """Read until the turn ends or waits.  Raises `Refused` when the turn needs an answer from a person."""
         for entry in self.known:
             take(entry)
         self._refuse_waiting(progress)

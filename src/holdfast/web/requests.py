@@ -20,11 +20,11 @@ from holdfast.web.protocol import has_arrived
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
 
-# So much of all bodies together may be kept while they come in: nobody knows by then who sends them.
+# How many bytes of incoming bodies are kept at once.  All senders share this limit, as they are not known yet.
 BODIES_MAX = 256 * BODY_MAX
 BODY_TIMEOUT_S = 10
 ID_MAX = 200
-# A byte of a body may become so many in a Python string.
+# One byte of a body can take this many bytes in a Python string.
 TEXT_WIDTH_MAX = 4
 UNPACKED_AT_ONCE = 256 * 1024
 # How zlib is told that it will be gzip, and no other of its formats.
@@ -124,7 +124,7 @@ async def _gathered(request: Request, most: int) -> bytes:
 
 
 async def _unpacked(packed: bytes, most: int) -> bytes:
-    """Return what was packed with gzip, in steps, so that a little that becomes very much keeps nobody waiting."""
+    """Return a gzip body unpacked.  It is unpacked in steps, so that a huge result does not block other requests."""
     raw = bytearray()
     unpacker = zlib.decompressobj(_GZIP)
     try:

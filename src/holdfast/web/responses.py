@@ -124,7 +124,7 @@ class Responses:
             receipt = await _accepted(call.desk, request, wish)
 
         async def respond() -> Response:
-            # Only in the background nobody waits, so that what is known is answered with.
+            # In the background the client does not wait for the end, so it gets the state as it is now.
             fresh = not request.previous_response_id and not wish.background
             reading = await Reading.of(call, receipt, fresh=fresh)
             events = Events()
@@ -216,7 +216,7 @@ async def _behind(desk: Host, wish: Wish, previous: str, before: Entry) -> Recei
     session = await desk.sessions.get(before.session_id)
     if session.state is SessionState.OPEN and await desk.turns.is_last(before.turn_id):
         with suppress(SessionBusy):
-            # Whoever else goes on from there in this very moment must not come between.
+            # Another request that continues from the same response at this moment must not come in between.
             return await _take(desk, wish, _next(wish, previous, session.key, Busy.REJECT))
     branch = await desk.sessions.fork(session.id, Fork(through=before.turn_id))
     try:

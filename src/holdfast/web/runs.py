@@ -1,4 +1,4 @@
-"""Runs: work that nobody waits for with an open connection."""
+"""Runs: work that goes on without an open connection of its client."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from holdfast.web.protocol import CONNECTIONS_MAX, BoundedProtocol
 GRACE_S = 2
 IDLE_S = 30
 BACKLOG = 512
-# Every connection that is taken, and what the store, models and background commands need beside them.
+# File descriptors for every connection, and for the store, models and background commands beside them.
 FILES_MIN = 2 * CONNECTIONS_MAX
 _HEADERS = [("X-Content-Type-Options", "nosniff")]
 
@@ -46,13 +46,13 @@ class _Server(uvicorn.Server):
         try:
             await super().serve(sockets)
         finally:
-            # A loop that still watches a closed socket mistakes whatever gets its number next for it.
+            # A loop that still watches a closed socket would mistake the next file with the same descriptor for it.
             for listener in self.servers if self.started else ():
                 listener.close()
 
 
 class _Closable:
-    """An application of which a closing server refuses what is not answered yet, where it would else say that it broke."""
+    """An application whose unanswered requests are refused when the server closes, instead of ending as internal errors."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

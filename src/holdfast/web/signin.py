@@ -24,7 +24,7 @@ PASSWORD_MAX = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """What somebody signs in with: the code of a link, or the password."""
+    """What a person signs in with: the code of a link, or the password."""
 
     code: str = ""
     password: str = ""
@@ -32,7 +32,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Me:
-    """Who somebody is to the gateway, and how it knows."""
+    """Who the caller is to the gateway, and how it was identified."""
 
     owner: str
     scopes: Sequence[str]
@@ -48,9 +48,9 @@ class Ways:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedIn:
-    """Whether a browser is signed in now.  Its page names `login` and signs with `secret` whatever it asks.
+    """Whether a browser is signed in now.  Each request of its page names `login` and is signed with `secret`.
 
-    Both are told once.  `nonce` is what it signs first; a 401 with the header X-Holdfast-Nonce tells the next one.
+    Both are sent once.  The first request signs `nonce`; a 401 with the header X-Holdfast-Nonce has the next nonce.
     """
 
     signed_in: bool
