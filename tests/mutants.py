@@ -3044,7 +3044,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "removed sessions by their id",
         "store/sessions.py",
-        "WHERE id = :id AND owner <> '{NOBODY}'\"",
+        "WHERE id = :id AND owner <> '{NO_OWNER}'\"",
         'WHERE id = :id"',
         ("tests/conformance/test_removal.py",),
     ),

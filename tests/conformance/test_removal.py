@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.sessions import NOBODY
+from holdfast.core.sessions import NO_OWNER
 from holdfast.errors import NotFound
 from holdfast.ids import SessionId
 from holdfast.store.audit import audit
@@ -149,7 +149,7 @@ async def test_what_a_crash_left_of_a_session_goes_with_the_next_round(scene: Sc
     assert await left(scene, session_id) > 0
     await scene.store.enforce_retention({}, scene.now)
     assert await left(scene, session_id) == 0
-    assert await scene.sql("SELECT id FROM sessions WHERE owner = :owner", owner=NOBODY) == []
+    assert await scene.sql("SELECT id FROM sessions WHERE owner = :owner", owner=NO_OWNER) == []
 
 
 async def test_nothing_of_a_deleted_session_acts_any_more(scene: Scene) -> None:

@@ -28,7 +28,7 @@ def test_every_fate_has_its_line_and_its_reason() -> None:
         "3 turns cut off by a crash: session suspended, as gateway.on_crash says (t1, t2, t3)",
         "1 turn interrupted 3 times in a row: given up, session suspended (t1)",
         "1 message taken up and not begun: queued again",
-        "2 deliveries on the way: nobody knows whether it arrived",
+        "2 deliveries on the way: may or may not have arrived",
         "1 memory commit under way: repeated under the same id",
         "1 message waiting to be answered",
         "2 turns waiting for an answer from a person",

@@ -91,7 +91,7 @@ def rebuilt(work: Assignment, calls: Sequence[Call], history: Sequence[Item] | N
     for turn_id, of_turn in groupby(items, key=lambda item: item.turn_id):
         if turn_id == work.turn.id:
             _read(of_turn, current, {call.id: call for call in calls}, notes, work.images, work.message)
-            # Whatever stands below was accepted later, and is not this turn's business.
+            # Items below were accepted later, and do not belong to this turn.
             break
         turn = _Turn(turn_id)
         notes = _read(of_turn, turn, {}, notes, work.earlier_images.get(turn_id, ()))
@@ -193,7 +193,7 @@ class _Turn:
         self._parts.append(UserMessage(text=text, images=images))
 
     def recall(self, item: Item) -> None:
-        """Put what a client says was said before in its place; nobody said it in this turn."""
+        """Put what a client says was said before in its place; none of it belongs to this turn."""
         match item.kind:
             case Speaker.USER:
                 self.hear(item.text)

@@ -103,7 +103,7 @@ async def _cancelling(desk: Services, turn_id: TurnId) -> AsyncGenerator[None]:
 async def _listen(desk: Services, session: SessionView, receipt: Receipt, *, quiet: bool) -> Heard:
     """Show an answer as it comes: with its tools on a terminal, alone in a pipe.
 
-    Whoever sits at a terminal can answer questions; without one the first question ends it.
+    At a terminal, questions can be answered; without one the first question ends it.
     """
     page = PipeScreen()
     narrator = Narrator(page, is_mine=lambda _: True)

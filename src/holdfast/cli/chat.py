@@ -1,4 +1,4 @@
-"""`holdfast chat`: a conversation in the terminal, in which nobody has to wait for the other."""
+"""`holdfast chat`: a conversation in the terminal, where a person can write while the agent answers."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def _open_question(desk: Services, session_id: SessionId) -> ApprovalView 
 
 
 class Chat:
-    """One person at one screen.  What happens in the session is told as it happens, whoever caused it."""
+    """One person at one screen.  All that happens in the session is shown as it happens, also what others caused."""
 
     def __init__(self, desk: Services, page: Screen, session: SessionView) -> None:
         self._desk = desk

@@ -30,7 +30,7 @@ from holdfast.operations.services import Services
 
 P = ParamSpec("P")
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])  # A command, whatever its options.
+F = TypeVar("F", bound=Callable[..., Any])  # A command with any options.
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -46,7 +46,7 @@ _STEERING = dict.fromkeys({*_CONTROLS, *range(0x202A, 0x202F), *range(0x2066, 0x
 # JSON may hold them as they are, so they are spelt out; it says the same then.
 _SPELT = {code: f"\\u{code:04x}" for code in _STEERING}
 
-# In a pipe nobody wraps lines but whoever reads them.
+# Lines in a pipe are not wrapped here; their reader can do that.
 PIPE_WIDTH = 10_000
 console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH)
 
@@ -58,7 +58,7 @@ class Frame:
     home: Path
     config: Config
     file: Path = Path("holdfast.toml")
-    # Whether somebody named the file, so that it has to be there.
+    # Whether the file was chosen explicitly, so that it has to exist.
     named: bool = False
 
     @classmethod
@@ -150,7 +150,7 @@ def run_async(command: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
 @contextlib.asynccontextmanager
 async def spinning(*, shown: bool = True) -> AsyncGenerator[Spinner]:
-    """Tell how far something is while it takes its time, where somebody looks."""
+    """Show progress on a terminal while something takes long."""
     spinner = Spinner("", console=console)
     if shown and console.is_terminal:
         spinner.start()
@@ -223,12 +223,12 @@ def visible(text: str) -> str:
 
 
 def say(text: str, style: str = "", *, end: str = "\n", soft_wrap: bool = False) -> None:
-    """Print text that may be anybody's: nothing in it is markup, and nothing in it steers the terminal."""
+    """Print text that may be untrusted: nothing in it is markup, and nothing in it steers the terminal."""
     console.print(Text(visible(text), style=style), end=end, soft_wrap=soft_wrap)
 
 
 def print_text(text: str) -> None:
-    """Print text as it is for whoever reads a pipe, and as it can be seen on a terminal."""
+    """Print text unchanged into a pipe, and made visible on a terminal."""
     # Otherwise click would leave out of a pipe what it takes for colours.
     click.echo(visible(text) if sys.stdout.isatty() else text, nl=False, color=True)
 

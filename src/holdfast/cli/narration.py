@@ -150,7 +150,7 @@ class Narrator:
         self._over.discard(entry.turn_id)
         self.live[entry.turn_id] = Progress()
         text = self._asked.pop(entry.turn_id, None)
-        # What was written into a pipe stands nowhere, and nobody there has to be reminded of it.
+        # In a pipe, a message of one's own is not repeated.
         if text is not None and (self._screen.is_live or not self._is_mine(entry.turn_id)):
             self._print(cards.message(text))
 

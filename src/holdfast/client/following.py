@@ -31,5 +31,5 @@ class _SessionsProxy(Proxy):
 
 
 def sessions_proxy(link: Link, absent: Callable[[], None]) -> Sessions:
-    """Return the sessions of the gateway behind a link; `absent` is called when somebody has to wait for it."""
+    """Return the sessions of the gateway behind a link; `absent` is called when a caller has to wait for it."""
     return cast("Sessions", _SessionsProxy(Sessions, link, absent))

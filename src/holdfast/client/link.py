@@ -98,7 +98,7 @@ class Link:
         return await self.call("DELETE", address, kind)
 
     async def events(self, address: str, after: int, arrived: Callable[[], None]) -> AsyncGenerator[Entry]:
-        """Yield entries as they come; `arrived` is called once there is somebody who sends them."""
+        """Yield entries as they come; `arrived` is called once the gateway has accepted the request."""
         timeout = httpx2.Timeout(TIMEOUT_S, read=_SILENCE_MAX_S)
         try:
             async with self._client.stream("GET", address, params={"after": after}, timeout=timeout) as response:

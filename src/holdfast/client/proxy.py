@@ -72,7 +72,7 @@ class Proxy:
 
 
 def proxy(service: type[T], link: Link, absent: Callable[[], None]) -> T:
-    """Return a service of the gateway behind a link; `absent` is called when somebody has to wait for it."""
+    """Return a service of the gateway behind a link; `absent` is called when a caller has to wait for it."""
     return cast("T", Proxy(service, link, absent))
 
 

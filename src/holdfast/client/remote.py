@@ -47,9 +47,9 @@ class RemoteDesk:
 
 @contextlib.asynccontextmanager
 async def connected(path: Path, absent: Callable[[], None] = unnoticed) -> AsyncGenerator[RemoteDesk]:
-    """Reach the gateway behind a socket.  Raises `NotRunning` when nobody answers there.
+    """Reach the gateway behind a socket.  Raises `NotRunning` when it does not answer.
 
-    `absent` is called when it goes away later and somebody has to wait for it.
+    `absent` is called when it goes away later and a caller has to wait for it.
     """
     with short_path(path) as short:
         # The socket speaks no TLS; reading the certificates that are trusted here would take longer than most requests.

@@ -1,4 +1,4 @@
-"""A breaker remembers whether something answers, so that whoever could do without it need not wait to find out."""
+"""A breaker remembers whether a service answers, so that a caller who can do without it need not wait to find out."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ PAUSE_MAX_MS = 300_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
-    """What is known of the far side: how often in a row it failed, and until when nobody asks it again.
+    """What is known of the far side: how often in a row it failed, and until when it is not asked again.
 
-    While it is not proven, and while somebody waits longer for it than others would, that one asks for all.  Times are
-    monotonic milliseconds.
+    Until it is proven, one caller at a time asks, on behalf of all, and may wait longer than the others would.  Times
+    are monotonic milliseconds.
     """
 
     failures: int = 0
@@ -23,16 +23,16 @@ class Breaker:
     is_tried: bool = False
 
     def may_ask(self, now_ms: int) -> bool:
-        """Return whether somebody may ask now."""
+        """Return whether a caller may ask now."""
         return not self.is_tried and now_ms >= self.open_until
 
     @property
     def is_unknown(self) -> bool:
-        """Whether nobody has found out yet how it is."""
+        """Whether it has neither answered nor failed yet."""
         return not self.is_proven and not self.failures
 
     def asked(self) -> Self:
-        """Return the breaker when somebody asks: the only one, unless it is proven."""
+        """Return the breaker when a caller asks; until it is proven, no other caller may ask meanwhile."""
         return self if self.is_proven else self.tried()
 
     def tried(self) -> Self:
@@ -52,5 +52,5 @@ class Breaker:
 
 
 def pause_ms(failures: int) -> int:
-    """Return for how long nobody asks after so many failures in a row."""
+    """Return for how long it is not asked after this many failures in a row."""
     return min(PAUSE_FIRST_MS << min(failures - 1, 8), PAUSE_MAX_MS)

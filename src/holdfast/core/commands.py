@@ -42,7 +42,7 @@ _NAMES = frozenset(CommandName)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatCommand:
-    """What somebody wants of the gateway itself."""
+    """A command that a person gives to the gateway itself."""
 
     name: CommandName
     argument: str = ""

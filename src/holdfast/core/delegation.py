@@ -32,7 +32,7 @@ class DelegatedTask:
     def prompt(self) -> str:
         """What the child reads: it knows nothing of the conversation it was sent from."""
         background = f"\n\nWhat you need to know:\n{self.context}" if self.context else ""
-        return f"{self.goal}{background}\n\nAnswer with the result alone; nobody can answer questions of yours."
+        return f"{self.goal}{background}\n\nAnswer with the result alone; you cannot ask questions."
 
 
 def depth(session: Session) -> int:

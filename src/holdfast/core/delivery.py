@@ -12,7 +12,7 @@ from typing import Self
 from holdfast.core.moves import move
 from holdfast.ids import DeliveryId, SessionId, TurnId
 
-# With the longest wait between them, about as long as an answer is worth sending: whoever is away overnight gets it too.
+# With the longest wait between attempts, this lasts about a day, so a receiver that is away overnight still gets it.
 ATTEMPTS_MAX = 100
 BACKOFF_FIRST_MS = 1_000
 BACKOFF_MAX_MS = 15 * 60_000
@@ -50,7 +50,7 @@ class DeliveryEvent(StrEnum):
     EXPIRE = "expire"
 
 
-# REFUSE means that the far side certainly has nothing; LOSE means that nobody can tell.  RESEND means that nobody can tell,
+# REFUSE means that the far side certainly has nothing; LOSE means that this is unknown.  RESEND means that it is unknown,
 # and that the far side drops what it has already.  REVIVE is an operator's wish.
 MOVES: Mapping[tuple[DeliveryState, DeliveryEvent], DeliveryState] = MappingProxyType(
     {
@@ -173,7 +173,7 @@ def after_refusal(sent: Delivery) -> DeliveryEvent:
 
 
 def after_loss(sent: Delivery, *, dedupes: bool) -> DeliveryEvent:
-    """Decide what becomes of a send of which nobody can tell whether it arrived.
+    """Decide what becomes of a send when it is unknown whether it arrived.
 
     Where the far side `dedupes` by the delivery's id, it is sent again as often as a refused one; anywhere else there is
     one labelled repeat.  The banner of a stop is never sent again, because the stop is over.

@@ -21,10 +21,10 @@ ADVICE = "<!-- Change, add or delete lines. The comment behind a line says which
 PROFILE = "Profile"
 FACTS = "Facts"
 
-# Whoever sends a document may send anything: more than anybody remembers, in lines as short as editors make them.
+# A sender may send any document.  These limits are above all that is ever remembered, even in very short lines.
 LINES_MAX = 100_000
 ITEMS_MAX = 2 * FACTS_MAX
-# Every word of them is looked up by, and nobody else writes while an edit does.
+# Every word of them is indexed, and an edit blocks all other writers while it runs.
 CHANGED_MAX_CHARS = 300_000
 
 _ID = re.compile(r"<!--\s*(mem_[0-9A-Za-z_-]+)\s*-->")
@@ -45,9 +45,9 @@ def as_markdown(memories: Sequence[Memory]) -> str:
 def changes(base: str, edited: str, *, owner: str, now_ms: int, new_id: Callable[[], MemoryId]) -> MemoryChanges:
     """Return what an edit asks for: `base` is what a person was shown, `edited` what they made of it.
 
-    A line with an id that `base` does not have is new.  A line that says what another said stands for that one, whatever
-    its comment says, so that lines can be copied, swapped and moved.  Raises `Rejected`, with the line, where a change
-    cannot be made.
+    A line with an id that `base` does not have is new.  A line with the text of another stands for that one, even if
+    its comment says otherwise, so that lines can be copied, swapped and moved.  Raises `Rejected`, with the line, where a
+    change cannot be made.
     """
     if not edited.strip("\ufeff \t\r\n") and base.strip():
         raise Rejected("the document is empty; to forget everything leave the headings and delete what is below them")
@@ -158,7 +158,7 @@ class _Edit:
         self._new_id = new_id
 
     def profile(self, before: Sequence[_Item], after: Sequence[_Item]) -> None:
-        """There is one, whatever its comment says."""
+        """There is one profile, so the id in its comment does not matter."""
         old, new = _whole(before), _whole(after)
         if new is None:
             self.removed += [old.id] if old and old.id else []
@@ -168,7 +168,7 @@ class _Edit:
             self.replaced.append(self._memory(new, old.id))
 
     def facts(self, before: Sequence[_Item], after: Sequence[_Item]) -> None:
-        """Take first what nobody touched, then what says the same in other letters, then what is new."""
+        """Match unchanged items first, then those that are equal once folded; the rest are new."""
         old = {item.id: item.text for item in before if item.id}
         kept = {item.id for item in after if item.id and old.get(item.id) == item.text}
         known: dict[str, list[MemoryId]] = {}
@@ -203,7 +203,7 @@ class _Edit:
             self.added.append(self._memory(item, self._new_id()))
 
     def _memory(self, item: _Item, memory_id: MemoryId) -> Memory:
-        """Return a memory that nobody extracted: what a person wrote has no turn that it came from."""
+        """Return a memory without a source turn, because a person wrote it."""
         item = replace(item, text=legible(item.text))
         _check(item)
         return Memory(

@@ -75,7 +75,7 @@ class Call:
 
 
 def after_cut(effect: Effect) -> CallEvent:
-    """Decide about a call that had started and whose end nobody saw."""
+    """Decide about a call that had started and whose end was not recorded."""
     match effect:
         case Effect.PURE | Effect.KEYED:
             # A keyed call is repeated under its own id, so the far side sees the same key.

@@ -16,7 +16,7 @@ EXCERPT_MAX_CHARS = 240
 LEAD_CHARS = 60
 # So far a text is looked through for them: a search finds many, and each may be as long as a book.
 LOOKED_MAX_CHARS = 50_000
-# How far a cut is moved for the sake of one character; what is piled up higher is no character to anybody.
+# How far a cut is moved to keep one character whole; a longer pile of combining marks is cut.
 _STEPS_MAX = 16
 # An excerpt begins with a whole word, unless that is longer than this.
 WORD_CHARS = 20
@@ -65,7 +65,7 @@ def _shape(word: Wanted) -> str:
 
 
 def _found(text: str, sought: re.Pattern[str] | None) -> Iterator[tuple[int, int]]:
-    """Yield where a text has what is sought, whatever its case and its accents."""
+    """Yield where a text has what is sought, ignoring case and accents."""
     if sought is None:
         return
     folded = fold(text)

@@ -15,7 +15,7 @@ FACT_MAX_CHARS = 1_000
 PROFILE_MAX_CHARS = 4_000
 # About one person.  What comes when so much is known is left out, and the receipt says so.
 FACTS_MAX = 2_000
-# What whoever finds it could sign in with.  It would be shown to a model in every later conversation.
+# Credentials.  A model would be shown them in every later conversation.
 _SECRETS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
     r"|\b(sk|pk|rk)[-_](live|test|proj|ant|or)?[-_A-Za-z0-9]{20,}"
@@ -26,7 +26,7 @@ _SECRETS = re.compile(
     r"|\b(password|passwd|passphrase|secret|api[ _-]?key|token)\b\s*(is|:|=)\s*\S{6,}",
     re.IGNORECASE,
 )
-# What no keyboard writes: an escape sequence could do to a terminal what nobody meant.
+# Control characters: an escape sequence could steer a terminal.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -101,7 +101,7 @@ def folded(text: str) -> str:
 
 
 def holds_secret(text: str) -> bool:
-    """Return whether a text seems to hold a password or a key, which nobody should remember, however it is spelt."""
+    """Return whether a text seems to hold a password or a key, in any spelling; they must not be remembered."""
     return _SECRETS.search(unicodedata.normalize("NFKC", legible(text))) is not None
 
 

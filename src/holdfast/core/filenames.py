@@ -1,4 +1,4 @@
-"""Names of files: what somebody calls a file becomes a name that is safe wherever it is written."""
+"""Names of files: a name that a sender gave becomes one that is safe on every file system."""
 
 from __future__ import annotations
 

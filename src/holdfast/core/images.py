@@ -18,7 +18,7 @@ MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 def media_type(data: bytes) -> str | None:
-    """Return what a picture is, whatever it is called; None where it is none that is taken."""
+    """Return the type of a picture by its content, not its name; None if it is not supported."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for beginning, kind in _BEGINNINGS.items() if data.startswith(beginning)), None)

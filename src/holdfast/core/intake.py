@@ -76,7 +76,7 @@ class Inbound:
     `sent_as` is what its sender calls it, who finds it in the journal by that.
     `busy` and `reset` are what the operator chose, unless the message says otherwise.
     A turn with a `parent_turn_id` works for that turn, and is cancelled with it.
-    `delivers_later` and `reply_to` belong to this turn alone, whatever channel carried the session before.
+    `delivers_later` and `reply_to` belong to this turn alone; the session's earlier channel does not matter.
     `prior` is what was said before according to the client, which keeps the conversation itself.  `request` is what the
     client wants to read again with the turn.  A `verbatim` message is its own answer: no agent looks at it.
     """

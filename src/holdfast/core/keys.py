@@ -1,4 +1,4 @@
-"""Keys: what a program shows to be let in.  Only its digest is kept, so that nobody can read a key out of the store."""
+"""Keys: what a program shows to be let in.  Only its digest is kept, so a key cannot be read out of the store."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from enum import StrEnum
 from holdfast.ids import KeyId
 
 PREFIX = "hf_"
-# The operator, as the owner of everything that comes in without the key of somebody else.
+# The operator, who owns everything that comes in without another owner's key.
 LOCAL = "local"
 API = "api"
-# Whoever has this scope may do everything, in the operator's name.
+# A key with this scope may do everything, in the operator's name.
 ADMIN = "admin"
 # And the name of a route: the key may hand in deliveries of that route, and nothing else.
 WEBHOOK = "webhook:"
@@ -53,7 +53,7 @@ class Login:
 
 
 def digest(secret: str) -> str:
-    """Return what is kept of a key or code.  Both are random and long, so that nobody can guess them from it."""
+    """Return what is kept of a key or code.  Both are random and long, so they cannot be guessed from it."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Text as a person sees it: what cannot be seen could tell a model, or do to a terminal, what nobody meant."""
+"""Text as a person sees it, without invisible characters, which could instruct a model or steer a terminal."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ class Circuit:
     """What is known of one provider and its models.  It is open while one of them fails.
 
     An outage or a limit may concern one model or all of them.  So a failure puts every model of the provider in doubt, and
-    one request at a time is sent to the models in doubt.  A model that answers is in doubt no more, whatever the others do.
-    Times are monotonic milliseconds.
+    one request at a time is sent to the models in doubt.  A model that answers is no longer in doubt, even if
+    others fail.  Times are monotonic milliseconds.
     """
 
     # The models that failed, and until when no request is sent to each.

@@ -23,7 +23,7 @@ class ProcessEvent(StrEnum):
     LOSE = "lose"
 
 
-# Lost means that it is gone and nobody saw how it ended, as after a power cut.
+# Lost means that it is gone and how it ended is unknown, as after a power cut.
 MOVES: Mapping[tuple[ProcessState, ProcessEvent], ProcessState] = MappingProxyType(
     {
         (ProcessState.RUNNING, ProcessEvent.EXIT): ProcessState.EXITED,

@@ -28,7 +28,7 @@ class Decision(StrEnum):
     DENY = "deny"
 
 
-# The answer that nobody gave: a question that has expired is answered with it, and it allows nothing.
+# The answer that an expired question gets by itself; it allows nothing.
 EXPIRED = "expired"
 # What stands in place of an answer once the turn that asked was cancelled.
 CANCELLED = "cancelled"
@@ -87,7 +87,7 @@ class Grant:
 
 
 def decide(answer: str) -> Decision:
-    """Return what an answer allows.  Whatever is not clearly a yes is a no."""
+    """Return what an answer allows.  An answer that is not clearly a yes is a no."""
     return _SAID.get(answer.strip().strip(".!").lower(), Decision.DENY)
 
 

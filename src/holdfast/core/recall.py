@@ -15,7 +15,7 @@ from holdfast.core.turns import Turn
 
 # What is looked for: the beginning of a very long message says what it is about.
 QUERY_MAX_CHARS = 2_000
-# What is taken, whatever the provider sends: so many at most, each so long, and all together.
+# Limits on what a provider sends: how many recollections, how long each one is, and how long all of them are.
 RECALLED_MAX = 50
 RECALLED_EACH_MAX_CHARS = 1_000
 RECALLED_MAX_CHARS = 6_000
@@ -53,12 +53,12 @@ def bounded(found: Iterable[Recollection], limit: int) -> list[Recollection]:
 
 
 def _id(found: object) -> str | None:
-    """Return by which id something can be forgotten; one that nobody could type is none."""
+    """Return the id by which a recollection can be forgotten; None for an id that cannot be typed."""
     return found if isinstance(found, str) and found.isprintable() and len(found) <= ID_MAX_CHARS else None
 
 
 def _text(found: object) -> str:
-    # A plugin may return anything, whatever it has promised.
+    # A plugin may return something else than its signature says.
     if not isinstance(found, Recollection) or not isinstance(found.text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - See above.
         raise TypeError(f"it recalled a {type(found).__name__}, which is no recollection")
     if len(found.text) <= RECALLED_EACH_MAX_CHARS:

@@ -110,7 +110,7 @@ class LookVerdict(StrEnum):
 
 
 def is_too_old(age_ms: int) -> bool:
-    """Return whether a search is over by its age alone, whatever there is to be seen."""
+    """Return whether a search ends because of its age alone, even if there is more to find."""
     return age_ms > GIVE_UP_AGE_MS
 
 

@@ -10,10 +10,10 @@ from typing import Self, cast
 MASK = "[redacted]"
 # Shorter values would mask ordinary words.
 LENGTH_MIN = 8
-# Whoever can make a text pass a mask can try out guesses: 2^72 of them are too many, at any rate that a gateway could take.
+# An attacker who can send text through the mask can try out guesses; 2^72 are too many at any rate a gateway can take.
 BITS_MIN = 72
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^A-Za-z\d]")
-# A word is one of some ten thousand, whatever it is made of; a longer run of letters counts as several.
+# A word is one of some ten thousand; a longer run of letters counts as several words.
 _WORD_BITS = 14
 _WORD_LETTERS = 8
 _LETTER_BITS, _DIGIT_BITS, _MARK_BITS = 4.7, 3.3, 3.0
@@ -25,7 +25,7 @@ def is_long(secret: str) -> bool:
 
 
 def is_unguessable(secret: str) -> bool:
-    """Return whether a secret is so random that nobody finds it by trying: words count as words, not as letters."""
+    """Return whether a secret is too random to be found by trying: words count as words, not as letters."""
     # What is repeated adds nothing.
     return sum(map(_bits, set(_PARTS.findall(secret)))) >= BITS_MIN
 

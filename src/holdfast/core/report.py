@@ -33,7 +33,7 @@ class BootReport:
             _named(cut.suspended, "cut off by a crash: session suspended, as gateway.on_crash says"),
             _named(cut.given_up, f"interrupted {STRIKES_MAX} times in a row: given up, session suspended"),
             _counted(swept.released, "message", "taken up and not begun: queued again"),
-            _counted(swept.deliveries, "delivery", "on the way: nobody knows whether it arrived", "deliveries"),
+            _counted(swept.deliveries, "delivery", "on the way: may or may not have arrived", "deliveries"),
             _counted(swept.segments, "memory commit", "under way: repeated under the same id"),
         ]
         return [line for line in found if line]

@@ -98,7 +98,7 @@ def outcome(turn: turns.TurnState | None) -> JobOutcome:
 
 
 def slot_key(job: str, instant: int) -> str:
-    """Return the dedupe key that makes one turn of one instant, whoever fires it."""
+    """Return the dedupe key, which makes one turn of one instant even if several nodes fire it."""
     return f"job:{job}:{instant}"
 
 
@@ -116,7 +116,7 @@ def message(job: Job, instant: int) -> Inbound:
         ),
         dedupe_key=slot_key(job.name, instant),
         mode=turns.Mode.DETACHED,
-        # What goes nowhere but into its own session reaches nobody later either.
+        # A job without a target can deliver nothing later either.
         delivers_later=target is not None,
         reply_to=target,
         one_shot=True,

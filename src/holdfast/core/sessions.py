@@ -21,10 +21,10 @@ _ALONE_FIRST_MS = 2_000
 _ALONE_MAX_MS = 300_000
 # The end reason of a one-shot session is its channel and this: webhook_complete, cron_complete, api_complete.
 COMPLETE_SUFFIX = "_complete"
-# The end reason of a conversation that nobody came back to.
+# The end reason of a conversation that was idle for too long.
 EXPIRED = "expired"
 # The owner of a session that was removed and whose rows are on their way out.  No owner is called that.
-NOBODY = ""
+NO_OWNER = ""
 # What a conversation without a title is called by is the beginning of what was first said in it.
 LABEL_MAX_CHARS = 80
 # The kind of a hit that is no entry.
@@ -148,7 +148,7 @@ class SessionDeleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsMissed:
-    """Something may have changed unseen: whoever watches sessions looks at all of them again."""
+    """Changes may have been missed, so those who watch sessions read all of them again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

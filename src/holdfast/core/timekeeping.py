@@ -1,7 +1,7 @@
 """Time that cannot jump: a clock is followed while it agrees with the time that has passed, and doubted when it does not.
 
 The clock that is followed is the database's, or the machine's own where the store is embedded.  Time that has passed is
-counted by a clock that nobody can set, and that goes on while the machine sleeps.
+counted by a clock that cannot be set, and that goes on while the machine sleeps.
 """
 
 from __future__ import annotations

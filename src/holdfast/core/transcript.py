@@ -41,7 +41,7 @@ from holdfast.ids import TurnId
 
 # The kind of the note that a summary is.
 COMPACTED = "compacted"
-# The argument that says most about a call, whatever the tool.
+# The names of the argument that says most about a call, for every tool.
 _TELLING = ("command", "path", "url", "query", "pattern", "goal", "question", "text", "prompt", "action", "name")
 
 
@@ -209,7 +209,7 @@ def _finish_tool(items: list[Item], cards: list[int], finished: Item) -> bool:
             items[index] = replace(card, result=finished.result, outcome=finished.outcome)
             return True
         if finished.outcome == effects.CallState.UNKNOWN:
-            return True  # The result arrived late, and is put back above the entry that says nobody knows it.
+            return True  # The result arrived late, and is put back above the entry that says it is unknown.
     return False
 
 

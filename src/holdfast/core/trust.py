@@ -17,13 +17,13 @@ class Trust(StrEnum):
 
     # A signature authenticates the sender, never the content.
     STRANGER = "stranger"
-    # Somebody who only has a key: what is theirs is theirs, and nothing else.
+    # A person or program with a key, who reaches only what they own.
     TENANT = "tenant"
     OPERATOR = "operator"
 
 
 def trusts(owner: str, owners: Collection[str] = ()) -> bool:
-    """Return whether somebody may use what is the operator's; `owners` are those whom the operator trusts with it."""
+    """Return whether an owner may use what is the operator's; `owners` are those whom the operator trusts with it."""
     return owner == LOCAL or owner in owners
 
 

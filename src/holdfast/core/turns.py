@@ -133,7 +133,7 @@ class Turn:
     accepted_at: int
     # Who waits for the answer, which decides what follows an interruption.
     mode: Mode = Mode.CONVERSATION
-    # Whether what it says later, such as the end of a background task, still reaches somebody.
+    # Whether later messages, such as the end of a background task, can still be delivered.
     delivers_later: bool = True
     # Whether memory is told about it.
     remembers: bool = True

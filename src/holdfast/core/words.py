@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# Longer ones are cut: nobody types them, and an index takes only so much.
+# Longer words are cut: people do not type them, and an index entry has a limited size.
 WORD_MAX_CHARS = 40
 # Of one text; what is remembered is short.
 WORDS_MAX = 1_000

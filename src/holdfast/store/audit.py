@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from holdfast.core.delivery import ASIDE_LAST
-from holdfast.core.sessions import NOBODY
+from holdfast.core.sessions import NO_OWNER
 from holdfast.store.database import Database, Dialect, Run, Transaction
 from holdfast.store.passages import INDEXED
 
@@ -194,7 +194,7 @@ CHECKS: Mapping[str, str] = MappingProxyType(
 
 
 # What is left of a session that was removed keeps no promise any more, so that it is looked past where there is any.
-_REMOVED = f"SELECT 1 FROM sessions WHERE owner = '{NOBODY}' LIMIT 1"
+_REMOVED = f"SELECT 1 FROM sessions WHERE owner = '{NO_OWNER}' LIMIT 1"
 
 
 _OF_SESSIONS = (
@@ -206,11 +206,11 @@ _OF_SESSIONS = (
 def _past_removed(dialect: Dialect) -> str:
     """Return what shadows the tables with their rows of sessions that are still there."""
     place = "main." if dialect.name == "sqlite" else ""
-    kept = f"(SELECT id FROM {place}sessions WHERE owner <> '{NOBODY}')"
+    kept = f"(SELECT id FROM {place}sessions WHERE owner <> '{NO_OWNER}')"
     # First, because PostgreSQL lets each of these see those before it, and this one must see every entry.
     gone = f"LEFT JOIN {place}entries e ON e.id = i.id WHERE e.id IS NULL OR e.session_id IN {kept}"
     shadows = [f"indexed AS (SELECT i.id FROM {place}{INDEXED[dialect.name]} i {gone})"]
-    shadows += [f"sessions AS (SELECT * FROM {place}sessions WHERE owner <> '{NOBODY}')"]
+    shadows += [f"sessions AS (SELECT * FROM {place}sessions WHERE owner <> '{NO_OWNER}')"]
     shadows += [f"{table} AS (SELECT * FROM {place}{table} WHERE session_id IN {kept})" for table in _OF_SESSIONS]
     return f"WITH {', '.join(shadows)} "
 

@@ -10,7 +10,7 @@ from holdfast.core.effects import Call
 from holdfast.core.events import ContextCompacted, EntryKind, ToolFinished
 from holdfast.core.journal import DraftEntry, Entry, takes_late
 from holdfast.core.segments import Segment
-from holdfast.core.sessions import NOBODY, Session
+from holdfast.core.sessions import NO_OWNER, Session
 from holdfast.core.turns import Turn, TurnState
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import SessionId, TurnId
@@ -38,7 +38,7 @@ _INSERT_NEXT = """
 _INSERT_LATE = _INSERT + " ON CONFLICT (turn_id, attempt, nth) DO NOTHING RETURNING seq"
 _STANDS = "SELECT state, attempt FROM turns WHERE id = :id"
 # A session whose rows are on their way out is not shown in part.
-_THERE = f"SELECT 1 FROM sessions WHERE id = :id AND owner <> '{NOBODY}'"
+_THERE = f"SELECT 1 FROM sessions WHERE id = :id AND owner <> '{NO_OWNER}'"
 _READ = f"""
     SELECT {rows.ENTRY} FROM entries
      WHERE session_id = :id AND seq > :after AND EXISTS ({_THERE}) ORDER BY seq LIMIT :limit
@@ -52,7 +52,7 @@ _READ_WHOLE = f"""
 _READ_TURN = f"""
     SELECT {rows.ENTRY} FROM entries
      WHERE turn_id = :id AND EXISTS (SELECT 1 FROM turns t JOIN sessions s ON s.id = t.session_id
-                                      WHERE t.id = :id AND s.owner <> '{NOBODY}')
+                                      WHERE t.id = :id AND s.owner <> '{NO_OWNER}')
      ORDER BY seq
 """
 _READ_TURNS = f"""

@@ -1,6 +1,6 @@
 """Removal: a session goes out of sight in one small transaction, and its rows go in many.
 
-A removed session has the owner NOBODY, so no person finds it, and its rows are deleted step by step.  After a crash the
+A removed session has the owner NO_OWNER, so no person finds it, and its rows are deleted step by step.  After a crash the
 next sweep goes on with the sessions of that owner.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
-from holdfast.core.sessions import NOBODY
+from holdfast.core.sessions import NO_OWNER
 from holdfast.ids import SessionId
 from holdfast.store import locks
 from holdfast.store.database import Database, Dialect, Lock, Params, Row, Run, RunMany, Transaction
@@ -51,19 +51,19 @@ _PRUNABLE = f"""
 # Without its channel, too, so that a look for others does not pass it by again and again.  The channel is compared in a way
 # that no index knows: SQLite would look for these few among all sessions of the channel that have ended.
 _HIDE_PRUNABLE = f"""
-    UPDATE sessions AS s SET owner = '{NOBODY}', channel = ''
+    UPDATE sessions AS s SET owner = '{NO_OWNER}', channel = ''
      WHERE s.id IN {{ids}} AND s.channel || '' = :channel AND {_AT_REST} RETURNING id
 """
-_HIDE = f"UPDATE sessions SET owner = '{NOBODY}', channel = '' WHERE id = :id AND owner <> '{NOBODY}' RETURNING id"
+_HIDE = f"UPDATE sessions SET owner = '{NO_OWNER}', channel = '' WHERE id = :id AND owner <> '{NO_OWNER}' RETURNING id"
 # What would still act by itself goes with the session, at once.
 _UNSENT = """
     DELETE FROM deliveries
      WHERE turn_id IN (SELECT id FROM turns WHERE session_id = :id) AND state IN ('pending', 'sending', 'retry', 'unknown')
 """
 _UNPAID = "DELETE FROM segments WHERE session_id = :id AND state IN ('open', 'sealed', 'committing')"
-_OWNER = f"SELECT owner FROM sessions WHERE id = :id AND owner <> '{NOBODY}'"
+_OWNER = f"SELECT owner FROM sessions WHERE id = :id AND owner <> '{NO_OWNER}'"
 # Of two nodes that sweep, each takes other sessions.
-_HIDDEN = f"SELECT id FROM sessions WHERE owner = '{NOBODY}' ORDER BY key, id LIMIT :limit {{skip_locked}}"
+_HIDDEN = f"SELECT id FROM sessions WHERE owner = '{NO_OWNER}' ORDER BY key, id LIMIT :limit {{skip_locked}}"
 
 
 class _Part(NamedTuple):

@@ -10,7 +10,7 @@ from holdfast.core.quotas import Quota
 from holdfast.core.recovery import Standing
 from holdfast.core.sessions import (
     EXPIRED,
-    NOBODY,
+    NO_OWNER,
     Activity,
     Glance,
     Session,
@@ -25,7 +25,7 @@ from holdfast.ids import SessionId, TurnId
 from holdfast.store import cancellation, forks, locks, passages, quotas, removal, rows
 from holdfast.store.database import Database, Dialect, Lock, Params, Run, Transaction
 
-_GET = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id AND owner <> '{NOBODY}'"
+_GET = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id AND owner <> '{NO_OWNER}'"
 _FIND = f"SELECT {rows.SESSION} FROM sessions WHERE owner = :owner AND key = :key AND state = 'open'"
 _OF_KEY = f"""
     SELECT {rows.SESSION} FROM sessions
@@ -70,7 +70,7 @@ _GLANCES = f"""
                (SELECT p.model FROM turns t CROSS JOIN spending p
                  WHERE t.session_id = s.id AND p.turn_id = t.id AND p.attempt > 0
                  ORDER BY t.ordinal DESC, p.attempt DESC, p.nth DESC LIMIT 1) END
-      FROM sessions s WHERE s.id IN {{ids}} AND s.owner <> '{NOBODY}'
+      FROM sessions s WHERE s.id IN {{ids}} AND s.owner <> '{NO_OWNER}'
 """
 # Of a first message: enough for a line behind a few that are empty.
 OPENING_MAX_CHARS = 400

@@ -113,7 +113,7 @@ _AT_WORK_FOR = f"""
 _UNREPORTED = f"""
     SELECT {rows.qualified(rows.TURN, "t")}
       FROM sessions s JOIN turns t ON t.session_id = s.id JOIN turns p ON p.id = t.parent_turn_id
-      JOIN sessions home ON home.id = p.session_id AND home.owner <> '{sessions.NOBODY}'
+      JOIN sessions home ON home.id = p.session_id AND home.owner <> '{sessions.NO_OWNER}'
      WHERE s.channel = :channel AND s.state = 'ended' AND s.ended_at > :since AND s.key LIKE CAST(:later AS TEXT) || '%'
        AND t.state IN ('completed', 'failed', 'cancelled', 'interrupted')
        AND NOT (t.state = 'cancelled' AND p.state = 'cancelled')

@@ -42,7 +42,7 @@ class ProcessIdentity:
             handle = os.pidfd_open(self.pid)
         except (OSError, AttributeError):
             return None
-        # Checked after opening: from now on, the handle means one process, whatever happens to its pid.
+        # Checked after opening: from now on, the handle means one process, even if its pid is reused.
         if self.is_alive():
             return handle
         os.close(handle)

@@ -155,7 +155,7 @@ class Terminal:
         return not self._sandbox.confines and (found is None or bool(found.files))
 
     async def question(self, args: TerminalArgs, context: CallContext) -> Question | None:
-        """Return what a person must approve.  Raises `Rejected` if the command is forbidden, or if nobody can be asked."""
+        """Return what a person must approve.  Raises `Rejected` for a forbidden command, or if no person can be asked."""
         workdir = await self._check(args)
         hosts = await self._hosts.new(_hosts(args), context)
         found = self._decide(args, workdir, hosts)

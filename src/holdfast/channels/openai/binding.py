@@ -23,7 +23,7 @@ _DIGEST_CHARS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiCaller:
-    """Who asks, and what the request is known by: its `key`, where it may come again, else a name that nobody else has.
+    """Who asks, and what the request is known by: its `key`, where it may come again, else a unique name.
 
     `tried` is what a request without a key is known by when its client repeats it.  A `repeated` request says of itself
     that it is a retry.  A client that `comes_back` after a failure gets the same turn again.
@@ -49,7 +49,7 @@ class ApiCaller:
 
 
 def alone(caller: ApiCaller, found: TurnInput, request: Mapping[str, object], *, detached: bool = False) -> Inbound:
-    """Return a message with a session of its own, which ends with its turn and is remembered by nobody."""
+    """Return a message with a session of its own, which ends with its turn and is not remembered."""
     return _bound(caller, found, request, caller.place(f"{CHANNEL}:"), CHANNEL, detached=detached, one_shot=True)
 
 
@@ -105,5 +105,5 @@ def _bound(
 
 
 def _escaped(part: str | None) -> str:
-    # So that nobody's key can be made into somebody else's.
+    # So that one client's key cannot be made to equal another's.
     return (part or "").replace("%", "%25").replace(":", "%3A")

@@ -64,7 +64,7 @@ class StreamOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """What is looked at of a request.  How to sample is the operator's choice, so wishes about that are read by nobody."""
+    """The fields of a request that are read.  Sampling is the operator's choice, so fields about it are ignored."""
 
     model: str
     messages: tuple[ChatMessage, ...]

@@ -95,7 +95,7 @@ def _with_marks(said: Said) -> str:
 
 
 def read(content: str | Sequence[Part] | None, where: str) -> tuple[str, tuple[Image, ...]]:
-    """Return the text and the pictures of a message.  Raises `Unfit` for parts that nobody here can read."""
+    """Return the text and the pictures of a message.  Raises `Unfit` for parts that are not supported."""
     if content is None:
         return "", ()
     if isinstance(content, str):
@@ -118,7 +118,7 @@ def _image(part: Part, where: str) -> Image:
     if url is None:
         raise Unfit(f"{where} has no image_url", _DATA_URL)
     if not url.startswith("data:"):
-        # Whatever a request names would be fetched from inside, where more can be reached than from where it came.
+        # The gateway would fetch it from inside its network, where it can reach more than the client can.
         raise Unfit(f"{where} is the address of a picture; addresses are not fetched", _DATA_URL)
     head, _, body = url.removeprefix("data:").partition(",")
     named, *rest = head.split(";")

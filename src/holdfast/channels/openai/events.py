@@ -73,7 +73,7 @@ class Events:
     def take(self, entry: Entry) -> bytes:
         """Go on by one entry; returns the events that it makes."""
         if self._ended:
-            # What is found of a lost attempt once its turn was cancelled comes too late: nobody reads behind the last event.
+            # Entries of a lost attempt may follow the cancellation of its turn.  Clients do not read past the last event.
             return b""
         events = self._took(entry, self.progress.take(entry))
         self._ended = self.progress.state in FINAL

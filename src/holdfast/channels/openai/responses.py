@@ -46,7 +46,7 @@ class TextOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRequest:
-    """What is looked at of a request.  How to sample is the operator's choice, so wishes about that are read by nobody."""
+    """The fields of a request that are read.  Sampling is the operator's choice, so fields about it are ignored."""
 
     input: str | tuple[InputItem, ...]
     model: str = OWN
@@ -111,7 +111,9 @@ def _refuse_odd(request: ResponseRequest) -> None:
     if request.conversation is not None:
         raise Unfit("conversations are not kept under a name of their own", "go on with previous_response_id")
     if request.background and not request.is_kept:
-        raise Unfit("a response in the background must be kept, or nobody could read it", "leave store out, or background")
+        raise Unfit(
+            "a response in the background must be kept, or it could not be read later", "leave store out, or background"
+        )
     if request.previous_response_id and not request.is_kept:
         hint = "leave store out, or send everything that was said in input"
         raise Unfit("what goes on from a kept response is kept with it", hint)
@@ -127,7 +129,7 @@ def _refuse_odd(request: ResponseRequest) -> None:
 
 
 def said_in(items: Sequence[InputItem]) -> list[Said]:
-    """Return what was said in a list of items.  Raises `Unfit` for what nobody here can read."""
+    """Return what was said in a list of items.  Raises `Unfit` for items that are not supported."""
     return list(_all_said(items))
 
 

@@ -1,7 +1,7 @@
 """The paper that a model reads a talk from, and what its answer means.
 
 The talk is data.  Every entry of an answer has to quote the person's own words: what only the assistant said, or a page
-that it had read, is not taken, whatever the model makes of it.
+that it had read, is not taken, even if the model claims it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Most talks hold nothing to note. Then the lists are empty."""
 
 
 class NotTaken(Exception):
-    """Why an answer is none, in words for whoever gave it."""
+    """Why an answer is rejected, in words for the model that gave it."""
 
 
 class Paper:
@@ -163,7 +163,7 @@ def _entries(told: Mapping[str, object], key: str) -> list[Mapping[str, object]]
 
 
 def _object(answer: str) -> Mapping[str, object]:
-    """Return the last object of the right shape in an answer, whatever stands around it.  Raises `NotTaken`."""
+    """Return the last object of the right shape in an answer, ignoring the text around it.  Raises `NotTaken`."""
     found: Mapping[str, object] | None = None
     for told in _objects(_TRAILING.sub(lambda match: match[1] or "", _THOUGHTS.sub("", answer))):
         if not told or told.keys() & {*ENTRIES_MAX, _PROFILE}:

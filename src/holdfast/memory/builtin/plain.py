@@ -18,7 +18,7 @@ from holdfast.memory.builtin.findings import FactFinding, Findings, Known, remem
 
 # Of one talk.
 FOUND_MAX = 25
-# Whatever is longer says too much for one fact.
+# A longer sentence says too much for one fact.
 SENTENCE_MAX_CHARS = 2 * FACT_MAX_CHARS
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
@@ -55,7 +55,7 @@ def _about(topic: str, rest: str) -> _Fact:
 
 _SHAPES = (
     _shape(
-        # Whoever is to be called "later" or "when it is done" has not said a name.
+        # "Call me later" and "call me when it is done" give no name.
         r"(?:(?:hi|hello)[,!]?\s+)?(?:(?:my name is|i am called|i['’]m called)(?! not\b)|call me(?= (?-i:[A-ZÀ-Þ])))"
         r"\s+([^\W\d_][\w'’. -]{0,60})",
         lambda said: _about("Name:", said[1]),
@@ -118,7 +118,7 @@ def _sentences(message: SpokenMessage) -> Iterator[str]:
 
 
 def _clauses(sentence: str) -> Sequence[str]:
-    """Return the parts of a sentence that says several things of whoever speaks; any other is left whole."""
+    """Return the parts of a sentence that says several things of its speaker; any other is left whole."""
     first, *more = _CLAUSE.split(sentence)
     return [first, *more] if more and not sentence.endswith("?") and _stated(first) else [sentence]
 
@@ -148,5 +148,5 @@ def _stated(sentence: str) -> _Fact | None:
 
 
 def _turned(text: str) -> str:
-    """Return what somebody said of themselves as it is said of them."""
+    """Return what a person said of themselves in the third person."""
     return _OWN.sub(lambda own: _THEIRS[own[0].lower()], text)

@@ -39,7 +39,7 @@ _CALLS_PER_MS = 1_000
 
 
 class Builtin(Provider):
-    """Remembers in the store itself.  `limits` are what may be spent on it before somebody has said to go on."""
+    """Remembers in the store itself.  `limits` are what may be spent on it before the operator has said to go on."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Builtin(Provider):
 
 
 def _is_talk(session: Session) -> bool:
-    """Return whether a person speaks in a session: no stranger, and nobody who gave work to be done at some hour."""
+    """Return whether a session is a conversation with a person: neither a stranger's nor a one-shot session."""
     return session.channel not in UNTRUSTED and not session.one_shot
 
 
@@ -194,7 +194,7 @@ class _Purse:
         self._calls = calls
 
     async def open(self) -> None:
-        """Raise `Unavailable` when the day's budget is used up, and nobody has said to go on."""
+        """Raise `Unavailable` when the day's budget is used up, and the operator has not said to go on."""
         if not self._day:
             return
         now = self._clock.now_ms()
