@@ -595,7 +595,7 @@ export interface ProviderView {
 }
 
 /** How many sessions were deleted by this request; with `more`, the same request goes on where it ended. */
-export interface Pruned {
+export interface PruneResult {
   pruned: number;
   more?: boolean;
 }
@@ -607,7 +607,7 @@ export interface Pruning {
 }
 
 /** What a provider elsewhere recalls; with a `problem` it could not be asked. */
-export interface Recalled {
+export interface RecallResult {
   provider?: string;
   items?: Recollection[];
   problem?: string | null;

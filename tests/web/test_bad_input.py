@@ -25,7 +25,7 @@ from holdfast.operations.gateway import Stop
 from holdfast.operations.sessions import Pruning
 from holdfast.store.opening import open_readonly
 from holdfast.web import protocol, requests
-from holdfast.web.offsets import offset
+from holdfast.web.json_offsets import offset
 from tests.engine.world import until
 from tests.web.house import House, open_house
 

@@ -20,9 +20,10 @@ import pytest
 import uvloop
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.web import lingering, protocol, requests, server, sessions, uploads
+from holdfast.operations.sessions import MESSAGE_MAX
+from holdfast.web import lingering_close, protocol, requests, server, uploads
 from holdfast.web.answers import refusal
-from holdfast.web.lingering import Lingering
+from holdfast.web.lingering_close import Lingering
 from holdfast.web.server import serving, tcp_socket, unix_socket
 from tests.engine.world import until
 from tests.web.house import PATIENCE_S, House, open_house
@@ -141,9 +142,9 @@ async def test_a_body_that_is_announced_too_large_is_413_before_it_comes(
         session_id = await house.session()
         for path, most in (
             ("/api/sessions", requests.BODY_MAX),
-            (f"/api/sessions/{session_id}/messages", sessions.MESSAGE_MAX),
+            (f"/api/sessions/{session_id}/messages", MESSAGE_MAX),
             ("/api/uploads?name=a", uploads.UPLOAD_MAX),
-            ("/v1/runs", sessions.MESSAGE_MAX),
+            ("/v1/runs", MESSAGE_MAX),
             ("/webhooks/alerts", 100),
         ):
             for expect in (b"", b"Expect: 100-continue\r\n"):
@@ -173,7 +174,7 @@ async def test_a_body_of_unknown_length_is_413_as_soon_as_it_is_too_large(
 
 async def test_real_clients_read_an_early_answer(home: Path) -> None:
     """Both send all of a body before they read."""
-    body = b"y" * (sessions.MESSAGE_MAX + MIB)
+    body = b"y" * (MESSAGE_MAX + MIB)
 
     def plain(where: Where, path: str, headers: dict[str, str]) -> int:
         assert not isinstance(where, str)
@@ -230,7 +231,7 @@ def is_cut_off(where: Where, asked: bytes, behind: bytes, pause_s: float = 0) ->
 
 async def test_what_is_taken_behind_an_answer_has_an_end(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the connection closes or may go on, a client cannot make the gateway read for ever."""
-    monkeypatch.setattr(lingering, "LINGER_MAX", MIB)
+    monkeypatch.setattr(lingering_close, "LINGER_MAX", MIB)
     kept = refusal(404, "no_route", "nothing is here")
     endless = LARGE.replace(b"%d" % (8 * MIB), b"%d" % (1024 * MIB))
     async with asyncio.timeout(2 * PATIENCE_S):
@@ -242,7 +243,7 @@ async def test_what_is_taken_behind_an_answer_has_an_end(home: Path, monkeypatch
 
 async def test_a_client_that_sends_slowly_behind_an_answer_is_cut_off(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time is shortened; the waiting is real."""
-    monkeypatch.setattr(lingering, "LINGER_S", 0.2)
+    monkeypatch.setattr(lingering_close, "LINGER_S", 0.2)
     async with asyncio.timeout(PATIENCE_S), answering(REFUSING, home) as places:
         for where in places:
             assert await asyncio.to_thread(is_cut_off, where, LARGE, b"y", 0.01)
@@ -270,7 +271,7 @@ async def test_a_lingering_connection_counts_until_it_is_closed(home: Path, monk
 
 async def test_no_lingering_connection_keeps_a_server_from_closing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither one that lingers already, nor one that is answered when the server is about to close."""
-    monkeypatch.setattr(lingering, "LINGER_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(lingering_close, "LINGER_S", 10 * PATIENCE_S)
     monkeypatch.setattr(server, "GRACE_S", 10 * PATIENCE_S)
     asked, closing = asyncio.Event(), asyncio.Event()
 

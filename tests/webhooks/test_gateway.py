@@ -17,7 +17,7 @@ from holdfast.config import RouteConfig
 from holdfast.errors import ConfigInvalid, NotFound, Rejected
 from holdfast.ids import SessionId, TurnId
 from holdfast.operations.keys import KeyPlan
-from holdfast.operations.sessions import Pruned, Pruning
+from holdfast.operations.sessions import PruneResult, Pruning
 from holdfast.operations.webhooks import RoutePlan
 from tests.engine.world import until
 from tests.web.house import House
@@ -83,8 +83,8 @@ async def test_pruning_removes_what_has_ended(home: Path) -> None:
         busy = (await send(house, "alerts", {"do": "wait 600 seconds"}, "busy")).json()
         chat = await house.session()
         await house.post(f"/api/sessions/{chat}/end")
-        assert await house.desk.sessions.prune(Pruning(channel="webhook")) == Pruned(pruned=3)
-        assert await house.desk.sessions.prune(Pruning(channel="webhook")) == Pruned(pruned=0)
+        assert await house.desk.sessions.prune(Pruning(channel="webhook")) == PruneResult(pruned=3)
+        assert await house.desk.sessions.prune(Pruning(channel="webhook")) == PruneResult(pruned=0)
         assert (await house.get(f"/api/sessions/{busy['session_id']}"))["state"] == "open"
         assert (await house.web.get(f"/api/sessions/{done[0]['session_id']}")).status_code == 404
         # What came before is known for longer than what became of it.

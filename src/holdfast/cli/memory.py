@@ -34,7 +34,7 @@ from holdfast.errors import HoldfastError, NotFound, Rejected
 from holdfast.ids import MemoryId, SessionId
 from holdfast.operations import pages
 from holdfast.operations.forgetting import Forgetting, Forgotten
-from holdfast.operations.memories import Edit, Edited, MemoryView, Recalled, Remembered
+from holdfast.operations.memories import Edit, Edited, MemoryView, RecallResult, Remembered
 from holdfast.operations.pages import SIZE_MAX, Page
 from holdfast.operations.services import Services
 
@@ -349,7 +349,7 @@ def _shown(each: Memory) -> str:
     return f"(profile) {each.text}" if each.kind is MemoryKind.PROFILE else each.text
 
 
-def _print_recalled(recalled: Recalled) -> None:
+def _print_recalled(recalled: RecallResult) -> None:
     if recalled.items:
         say(f"\n{recalled.provider} recalls:", "bold")
         print_table(("memory", "text"), [(each.id or "–", each.text) for each in recalled.items], "")

@@ -98,7 +98,7 @@ class Edited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
+class RecallResult:
     """What a provider elsewhere recalls; with a `problem` it could not be asked."""
 
     provider: str = ""
@@ -258,22 +258,24 @@ class Memories:
         return await (eraser.everything(await self._all()) if forgetting.everything else eraser.memories(forgetting.ids))
 
     @operation("GET /api/memory/recall", "Ask a memory provider elsewhere what it recalls", offline=True)
-    async def recall(self, query: Annotated[str, Query("Words to look for.", name="q")] = "", limit: Limit = 20) -> Recalled:
+    async def recall(
+        self, query: Annotated[str, Query("Words to look for.", name="q")] = "", limit: Limit = 20
+    ) -> RecallResult:
         """Return what a provider elsewhere recalls for a query; nothing where there is no such provider."""
         provider = elsewhere(self.bindings)
         if provider is None or not query.strip():
-            return Recalled()
+            return RecallResult()
         name = self._viewer().named(provider.owner)
         # A provider recalls for a conversation, and the last one is the closest to what is looked for.
         latest = await self.store.sessions.list(self.caller.owner, limit=1)
         if not latest:
-            return Recalled(provider=name)
+            return RecallResult(provider=name)
         try:
             most = min(pages.size(limit), RECALLED_MAX)
             found = bounded(await self._within(provider.recall(latest[0], query, most)), most)
         except Exception as error:  # The edge to a provider: what is kept here was found all the same.
-            return Recalled(provider=name, problem=self._told(error))
-        return Recalled(provider=name, items=[replace(each, text=self.redaction.text(each.text)) for each in found])
+            return RecallResult(provider=name, problem=self._told(error))
+        return RecallResult(provider=name, items=[replace(each, text=self.redaction.text(each.text)) for each in found])
 
     @operation("GET /api/memory/document", "Read what is remembered as Markdown", offline=True)
     async def document(self) -> Document:

@@ -58,7 +58,7 @@ class Deleted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
+class PruneResult:
     """How many sessions were deleted by this request; with `more`, the same request goes on where it ended."""
 
     pruned: int
@@ -355,7 +355,7 @@ class Sessions:
         scope=ADMIN,
         retry=Retry.ALWAYS,
     )
-    async def prune(self, pruning: Pruning) -> Pruned:
+    async def prune(self, pruning: Pruning) -> PruneResult:
         """Delete ended sessions for a second or two; the caller asks again as long as there are more."""
         until_ms = self.clock.monotonic_ms() + PRUNING_MS
         before, pruned = self.clock.now_ms() - int(pruning.older_than_days * DAY_MS), 0
@@ -363,11 +363,11 @@ class Sessions:
             async for gone in steps:
                 pruned += gone
                 if self.clock.monotonic_ms() >= until_ms:
-                    return Pruned(pruned=pruned, more=True)
+                    return PruneResult(pruned=pruned, more=True)
         while await self.store.give_back():
             if self.clock.monotonic_ms() >= until_ms:
-                return Pruned(pruned=pruned, more=True)
-        return Pruned(pruned=pruned)
+                return PruneResult(pruned=pruned, more=True)
+        return PruneResult(pruned=pruned)
 
     async def follow(self, session_id: SessionId, after: int = 0) -> AsyncGenerator[Entry]:
         """Yield every entry after a cursor, without an end."""

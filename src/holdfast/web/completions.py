@@ -21,7 +21,17 @@ from holdfast.web.clients import Clients
 from holdfast.web.conversations import conversation
 from holdfast.web.endpoints import Call, Endpoint
 from holdfast.web.events import EventStream, Streams
-from holdfast.web.reading import KEY_HEADER, RETRY_HEADER, SESSION_HEADER, Reading, caller, failure, parsing, served, taken
+from holdfast.web.turn_reader import (
+    KEY_HEADER,
+    RETRY_HEADER,
+    SESSION_HEADER,
+    Reading,
+    caller,
+    failure,
+    parsing,
+    served,
+    taken,
+)
 
 ENDPOINT = "chat"
 _CUT_OFF = "the stream ended before the answer did: the gateway closed, or its store was lost"

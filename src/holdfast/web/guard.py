@@ -20,7 +20,7 @@ from holdfast.store.access import LoginStore
 from holdfast.web.answers import Refused, refusal
 from holdfast.web.keyring import Keyring
 from holdfast.web.nonces import Nonces
-from holdfast.web.presence import Presence
+from holdfast.web.open_connections import OpenConnections
 from holdfast.web.principal import ANONYMOUS, AT_SOCKET, GUEST, STRANGER, How, Principal, guest_of, signed_in
 from holdfast.web.protocol import Connection, connection_of
 from holdfast.web.throttle import Bucket
@@ -124,7 +124,7 @@ class Door:
         self._root = root
         self._nonces = nonces
         self._failures = Bucket(FAILURES_PER_MINUTE, clock)
-        self._browsers = Presence[str]()
+        self._browsers = OpenConnections[str]()
 
     async def judge(self, asked: Asked) -> Principal:
         """Return who is speaking.  Raises `Refused`."""

@@ -13,7 +13,7 @@ from holdfast.operations.keys import opens_api
 from holdfast.store.access import KeyStore
 from holdfast.store.cache import REFRESH_S, Cache
 from holdfast.store.database import Wakes
-from holdfast.web.presence import Presence
+from holdfast.web.open_connections import OpenConnections
 from holdfast.web.principal import OPERATOR, Principal
 from holdfast.web.protocol import Connection
 from holdfast.web.throttle import Bucket
@@ -31,7 +31,7 @@ class Keyring(Cache):
         self._own = digest(api_key) if api_key else ""
         self._live: Mapping[str, Key] = {}
         self._buckets: dict[KeyId, Bucket] = {}
-        self._presence = Presence[KeyId]()
+        self._connections = OpenConnections[KeyId]()
 
     @property
     def closes(self) -> bool:
@@ -58,7 +58,7 @@ class Keyring(Cache):
 
     def held(self, key_id: KeyId, connection: Connection) -> AbstractContextManager[None]:
         """Let a connection be used by the right of a key: it is closed when the key opens nothing any more."""
-        return self._presence.held(key_id, connection)
+        return self._connections.held(key_id, connection)
 
     async def _look(self) -> None:
         live = {key.digest: key for key in await self._keys.list() if key.revoked_at is None}
@@ -68,5 +68,5 @@ class Keyring(Cache):
             key_id: self._buckets.get(key_id) or Bucket(rate, self._clock) for key_id, rate in limited.items()
         }  # fmt: skip
         self._live = live
-        for key_id in self._presence.rights - {key.id for key in live.values()}:
-            self._presence.withdraw(key_id)
+        for key_id in self._connections.rights - {key.id for key in live.values()}:
+            self._connections.withdraw(key_id)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from holdfast.channels.openai import models
 from holdfast.web.answers import answer
 from holdfast.web.endpoints import Call, Endpoint
-from holdfast.web.reading import parsing
+from holdfast.web.turn_reader import parsing
 
 
 class Models:

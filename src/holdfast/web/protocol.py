@@ -12,9 +12,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from holdfast.web import lingering
+from holdfast.web import lingering_close
 from holdfast.web.answers import NO_MEMORY, refusal
-from holdfast.web.lingering import Lingering
+from holdfast.web.lingering_close import Lingering
 from holdfast.web.peers import Peers, peer_of
 from holdfast.web.users import uid_of
 
@@ -264,7 +264,7 @@ class BoundedProtocol(HttpToolsProtocol):
             # A head that came at once needs none; after any other sign of life uvicorn would wait without end for the next.
             self._await_head()
         self._behind += size
-        if self._behind > lingering.LINGER_MAX:
+        if self._behind > lingering_close.LINGER_MAX:
             self.transport.close()
 
     def _await_head(self) -> None:

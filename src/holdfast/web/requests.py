@@ -14,7 +14,7 @@ from starlette.requests import Request
 from holdfast.operations.operation import BODY_MAX
 from holdfast.operations.pages import SIZE_MAX
 from holdfast.web.answers import Refused
-from holdfast.web.offsets import offset
+from holdfast.web.json_offsets import offset
 from holdfast.web.protocol import has_arrived
 
 T = TypeVar("T")

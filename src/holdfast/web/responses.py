@@ -28,8 +28,19 @@ from holdfast.web.answers import answer
 from holdfast.web.clients import Clients
 from holdfast.web.endpoints import Call, Endpoint
 from holdfast.web.events import EventStream, Streams
-from holdfast.web.reading import KEY_HEADER, RETRY_HEADER, Reading, Told, accepted, caller, cancelled, parsing, served, taken
 from holdfast.web.sessions import SEQ_MAX
+from holdfast.web.turn_reader import (
+    KEY_HEADER,
+    RETRY_HEADER,
+    Reading,
+    Told,
+    accepted,
+    caller,
+    cancelled,
+    parsing,
+    served,
+    taken,
+)
 
 ITEMS_MAX = 100
 

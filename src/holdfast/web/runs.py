@@ -26,8 +26,8 @@ from holdfast.web.clients import Clients
 from holdfast.web.conversations import conversation
 from holdfast.web.endpoints import Call, Endpoint, Stream
 from holdfast.web.events import EventStream, Streams, journal
-from holdfast.web.reading import KEY_HEADER, RETRY_HEADER, Reading, accepted, caller, cancelled, parsing, served
 from holdfast.web.sessions import cursor
+from holdfast.web.turn_reader import KEY_HEADER, RETRY_HEADER, Reading, accepted, caller, cancelled, parsing, served
 
 
 class Runs:

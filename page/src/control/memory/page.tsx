@@ -11,7 +11,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { Empty, Problem } from "../../ui/parts.tsx";
 import { useDebounced, useLoaded } from "../../ui/requests.ts";
 import { attempt, showToast } from "../../ui/toast.tsx";
-import type { Forgotten, MemoryView, Recalled as RecalledView } from "../../wire.ts";
+import type { Forgotten, MemoryView, RecallResult } from "../../wire.ts";
 import { type List, Listing, useList } from "../list.tsx";
 import { PageHead, TextField } from "../parts.tsx";
 import { DocumentEditor } from "./document.tsx";
@@ -132,7 +132,7 @@ function useLastItems<T>(list: List<T>): List<T> {
 
 /** What an external memory provider finds, if there is one: it may know more than the gateway. */
 function Recalled({ searched }: { searched: string }) {
-  const [loaded] = useLoaded<RecalledView>(`/api/memory/recall${query({ q: searched })}`);
+  const [loaded] = useLoaded<RecallResult>(`/api/memory/recall${query({ q: searched })}`);
   const recalled = loaded.value.value;
   if (!recalled?.provider) return null;
   return (

@@ -1,7 +1,7 @@
-"""Lingering: the end of a connection whose client is still sending when the answer is out.
+"""The lingering close of a connection whose client is still sending when the answer is out.
 
 The kernel resets a connection that is closed while bytes still arrive, and a client that is reset may never read its
-answer.  So only the sending side is closed first, and what arrives is read and forgotten, for a short time.
+answer.  So only the sending side is closed first, and what arrives is read and dropped, for a short time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LINGER_MAX = 64 * 1024 * 1024
 
 
 class Lingering(asyncio.Protocol):
-    """One such connection.  It still counts as one of `connections`, and keeps nothing of what it reads.
+    """A connection that is closed in this way.  It still counts as one of `connections`, and keeps nothing of what it reads.
 
     HTTP is over here: to the protocol that answered it stands for a transport that is closing.
     """
@@ -48,7 +48,7 @@ class Lingering(asyncio.Protocol):
         self._transport.close()
 
     def write(self, data: bytes) -> None:
-        """Forget what is written behind the end."""
+        """Drop what is written after the end."""
 
     def close(self) -> None:
         """Do nothing: it is closing."""

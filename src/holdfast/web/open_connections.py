@@ -1,4 +1,4 @@
-"""Presence: which connections are open by whose right, so that they end with it."""
+"""The open connections of each key and sign-in, so that they are closed when it is withdrawn."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from holdfast.web.protocol import Connection
 R = TypeVar("R", bound=Hashable)
 
 
-class Presence(Generic[R]):
-    """Connections by the right that they are used by."""
+class OpenConnections(Generic[R]):
+    """Open connections by their right: the key or sign-in that they are used with."""
 
     def __init__(self) -> None:
         self._held: dict[R, set[Connection]] = {}
@@ -23,7 +23,7 @@ class Presence(Generic[R]):
 
     @contextlib.contextmanager
     def held(self, right: R, connection: Connection) -> Generator[None]:
-        """Let a connection be used by a right: it is closed when that is withdrawn."""
+        """Let a right use a connection, which is closed when the right is withdrawn."""
         held = self._held.setdefault(right, set())
         held.add(connection)
         try:
