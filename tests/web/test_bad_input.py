@@ -194,7 +194,7 @@ async def test_a_page_that_could_hold_nothing_is_refused_wherever_it_is_asked_fo
         desk = house.desk
         for page in (
             desk.sessions.list,
-            desk.deliveries,
+            desk.deliveries.list,
             partial(desk.turns.list, session_id),
             partial(desk.sessions.search, "a"),
         ):
@@ -205,7 +205,7 @@ async def test_a_page_that_could_hold_nothing_is_refused_wherever_it_is_asked_fo
             reading = StoreReading(store=store)
             for page in (
                 reading.sessions.list,
-                reading.deliveries,
+                reading.deliveries.list,
                 partial(reading.turns.list, session_id),
                 partial(reading.sessions.search, "a"),
             ):
