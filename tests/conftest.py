@@ -75,7 +75,7 @@ def store_url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 # What these folders try stands above the store. Conformance proves that both stores do the same, and the engine runs on
 # both; here PostgreSQL is a variation, and a long proof. A test that is of PostgreSQL alone is no variation.
-ABOVE_THE_STORE = frozenset({"agent", "channels", "desk", "memory", "processes", "tools"})
+ABOVE_THE_STORE = frozenset({"agent", "channels", "memory", "operations", "processes", "tools"})
 
 
 @pytest.hookimpl(tryfirst=True)

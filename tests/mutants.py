@@ -2904,7 +2904,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a turn goes on while its client waits",
         "web/turn_reader.py",
-        "            await self.desk.turns.resume(self.turn_id)",
+        "            await self.services.turns.resume(self.turn_id)",
         "            pass",
         ("tests/openai/test_retries.py::test_a_kill_in_the_middle_of_a_request_leaves_one_turn_and_one_effect",),
     ),

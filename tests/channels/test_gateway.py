@@ -136,6 +136,6 @@ async def test_a_job_that_could_never_deliver_is_refused_when_it_is_added(
     async with open_house(home) as house:
         for target, problem in REFUSED.items():
             with pytest.raises(Rejected, match=problem):
-                await house.desk.jobs.save(Plan(name="tides", schedule=NEVER, prompt="p", deliver=target))
+                await house.services.jobs.save(Plan(name="tides", schedule=NEVER, prompt="p", deliver=target))
         for target in ("log", "file:reports", "url:https://hooks.example.com/a"):
-            await house.desk.jobs.save(Plan(name="tides", schedule=NEVER, prompt="p", deliver=target))
+            await house.services.jobs.save(Plan(name="tides", schedule=NEVER, prompt="p", deliver=target))

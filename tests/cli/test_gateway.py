@@ -20,7 +20,7 @@ import httpx2
 import pytest
 
 from holdfast.core.notes import RESTART_BANNER
-from holdfast.desk.address import SOCKET
+from holdfast.home_files import SOCKET
 from tests.cli.terminal import Terminal
 from tests.cli.test_commands import read_until
 

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.agent.demonstration import demonstration
 from holdfast.app.gateway import PAUSE_FIRST_S, serve
+from holdfast.app.services import ServiceParts
 from holdfast.client import contact
 from holdfast.clock import SystemClock
 from holdfast.config import Config, ServerConfig, StoreConfig
@@ -18,7 +19,6 @@ from holdfast.core.turns import Cause, TurnState
 from holdfast.daemon.handover import Handover
 from holdfast.daemon.process import run_until_stopped
 from holdfast.daemon.service_manager import ServiceManager
-from holdfast.desk.local import LocalDesk
 from holdfast.engine.engine import Engine, Parts
 from holdfast.errors import StoreDown
 from holdfast.ids import NodeId, TurnId
@@ -49,8 +49,8 @@ async def test_a_forced_drain_does_not_wait_for_the_patient_one(home: Path) -> N
     try:
         engine, clock, log = Stubborn(Parts(store=store, agent=demonstration())), SystemClock(), Log()
         life = Lifecycle(clock, home="", store="")
-        desk = LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock)
-        living = asyncio.create_task(run_until_stopped(desk, 600, log, ServiceManager({})))
+        services = ServiceParts(store=store, engine=engine, lifecycle=life, clock=clock).services()
+        living = asyncio.create_task(run_until_stopped(services, 600, log, ServiceManager({})))
         life.ask(Stop(restart=True))
         await until(lambda: log.drains)
         life.ask(Stop())
@@ -100,10 +100,10 @@ async def test_a_command_that_is_cut_short_interrupts_its_turns_on_purpose(home:
     running: asyncio.Future[TurnId] = asyncio.get_running_loop().create_future()
 
     async def command() -> None:
-        async with contact.desk(Config(), home) as desk:
-            session = await desk.sessions.open(Opening(key="terminal"))
-            turn_id = (await desk.sessions.send(session.id, Message(text="wait 60 seconds"))).turn_id
-            await until(lambda: _is(desk.turns.get(turn_id), TurnState.RUNNING))
+        async with contact.services(Config(), home) as services:
+            session = await services.sessions.open(Opening(key="terminal"))
+            turn_id = (await services.sessions.send(session.id, Message(text="wait 60 seconds"))).turn_id
+            await until(lambda: _is(services.turns.get(turn_id), TurnState.RUNNING))
             running.set_result(turn_id)
             await asyncio.Event().wait()
 
@@ -112,8 +112,8 @@ async def test_a_command_that_is_cut_short_interrupts_its_turns_on_purpose(home:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with contact.reading(Config(), home) as desk:
-        turn = await desk.turns.get(turn_id)
+    async with contact.reading_services(Config(), home) as services:
+        turn = await services.turns.get(turn_id)
     assert (turn.state, turn.cause) == (TurnState.INTERRUPTED, Cause.SHUTDOWN_TIMEOUT)
 
 

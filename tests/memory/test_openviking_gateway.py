@@ -49,7 +49,7 @@ async def _paid(house: House, session_id: str) -> Any:
 async def test_a_tenant_is_somebody_else_there_and_a_single_request_is_told_to_nobody(home: Path) -> None:
     """M1: one-shot requests are not remembered; whoever has a key of their own has memory of their own."""
     async with an_openviking("trusted") as server, open_house(home, api_key=OPERATOR, memory=at(server)) as house:
-        key = (await house.desk.keys.create(KeyPlan(name="ada", owner="ada"))).key
+        key = (await house.services.keys.create(KeyPlan(name="ada", owner="ada"))).key
         async with httpx2.AsyncClient(
             base_url=house.url, verify=False, timeout=20, headers={"authorization": f"Bearer {key}"}
         ) as ada:

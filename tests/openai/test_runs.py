@@ -194,7 +194,7 @@ async def test_a_background_command_of_a_run_promises_nothing(home: Path) -> Non
 
 
 class Passing:
-    """A desk on which a run is completed between any two looks at it."""
+    """Turns of which a run is completed between any two looks at it."""
 
     def __init__(self, entries: list[Entry], turn: TurnView) -> None:
         self._entries = entries

@@ -1,15 +1,15 @@
-"""An agent that asks, and the desk of a gateway in which it works."""
+"""An agent that asks, and the services of a gateway in which it works."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdfast.app.services import ServiceParts
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.effects import Effect
 from holdfast.core.processes import Process, ProcessEvent
 from holdfast.core.questions import APPROVAL_CHOICES, About, Question, fingerprint
 from holdfast.core.turns import TurnState
-from holdfast.desk.local import LocalDesk
 from holdfast.engine.engine import Engine
 from holdfast.ids import CallId, ProcessId, SessionId, TurnId
 from holdfast.operations.approvals import ApprovalView
@@ -17,6 +17,7 @@ from holdfast.operations.caller import Caller
 from holdfast.operations.gateway import AgentView
 from holdfast.operations.lifecycle import Lifecycle
 from holdfast.operations.memories import Memories, Payment
+from holdfast.operations.services import Services
 from holdfast.operations.sessions import Message, Opening
 from holdfast.ports import Assignment, Output, Stage, Use
 from holdfast.store.store import Store
@@ -70,29 +71,29 @@ class Kept:
         return await self.store.processes.end(process_id, ProcessEvent.EXIT, -9, 5)
 
 
-def desk_of(store: Store, engine: Engine, owner: str = "local", clock: Clock | None = None) -> LocalDesk:
+def services_of(store: Store, engine: Engine, owner: str = "local", clock: Clock | None = None) -> Services:
     clock = clock or SystemClock()
     life = Lifecycle(clock, home="", store="")
     view = AgentView(model="mine:small", tools=("terminal",), sandbox="none")
-    return LocalDesk(
+    parts = ServiceParts(
         store=store,
         engine=engine,
         lifecycle=life,
         clock=clock,
-        caller=Caller(owner=owner),
         control=Kept(store),
         describe=lambda: view,
         targets=Targets({"chat": RecordingCarrier()}),
     )
+    return parts.services(Caller(owner=owner))
 
 
-async def waiting(desk: LocalDesk, text: str, key: str = "chat") -> ApprovalView:
+async def waiting(services: Services, text: str, key: str = "chat") -> ApprovalView:
     """Send a message and return the question that its turn waits with."""
-    session = await desk.sessions.open(Opening(key=key))
-    turn_id = (await desk.sessions.send(session.id, Message(text=text))).turn_id
+    session = await services.sessions.open(Opening(key=key))
+    turn_id = (await services.sessions.send(session.id, Message(text=text))).turn_id
 
     async def look() -> ApprovalView | None:
-        return next((each for each in (await desk.approvals.list()).items if each.turn_id == turn_id), None)
+        return next((each for each in (await services.approvals.list()).items if each.turn_id == turn_id), None)
 
     return await until(look)
 
@@ -102,10 +103,10 @@ async def paid(memories: Memories, session_id: SessionId, *, wait: bool = True) 
     return (await memories.commit(Payment(session_id=session_id, wait=wait))).committed
 
 
-async def said(desk: LocalDesk, turn_id: TurnId) -> str:
+async def said(services: Services, turn_id: TurnId) -> str:
     async def look() -> bool:
-        return (await desk.turns.get(turn_id)).state is TurnState.COMPLETED
+        return (await services.turns.get(turn_id)).state is TurnState.COMPLETED
 
     await until(look)
-    entries = await desk.store.journal.read_turn(turn_id)
+    entries = await services.gateway.store.journal.read_turn(turn_id)
     return str(entries[-1].data["text"])

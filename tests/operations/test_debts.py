@@ -14,14 +14,14 @@ from holdfast.clock import SystemClock
 from holdfast.config import Config
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import Debt, SegmentEvent, SegmentState
-from holdfast.desk.local import LocalDesk
 from holdfast.engine.engine import Engine, Parts
 from holdfast.ids import SessionId
 from holdfast.memory.bindings import MemoryBindings
 from holdfast.operations.segments import SegmentView, in_words
+from holdfast.operations.services import Services
 from tests.conformance.scenes import OWNER, Scene
 from tests.engine.world import Open
-from tests.operations.test_memories import Echo, Elsewhere, desk_of
+from tests.operations.test_memories import Echo, Elsewhere, services_of
 
 GONE = "elephant:zoo"
 NOTHING = Debt()
@@ -89,9 +89,9 @@ def plus(one: Debt, other: Debt) -> Debt:
     return Debt(**{name: getattr(one, name) + getattr(other, name) for name in Debt.__slots__})
 
 
-def desk_with(scene: Scene, bindings: MemoryBindings, owner: str = "local") -> LocalDesk:
-    """Return the desk of an engine that has not started: it pays nothing, so that what is counted stays as it is."""
-    return desk_of(scene.store, Engine(Parts(store=scene.store, agent=Echo(), memory=bindings)), owner)
+def services_with(scene: Scene, bindings: MemoryBindings, owner: str = "local") -> Services:
+    """Return the services over an engine that has not started: it pays nothing, so that what is counted stays as it is."""
+    return services_of(scene.store, Engine(Parts(store=scene.store, agent=Echo(), memory=bindings)), owner)
 
 
 async def told_by_doctor(scene: Scene, bindings: MemoryBindings) -> Debt:
@@ -135,8 +135,12 @@ def counted(views: list[SegmentView]) -> Debt:
 
 async def everywhere(scene: Scene, bindings: MemoryBindings) -> list[Debt]:
     """Return the debt of everyone as each of those says who count it, and see that each adds up."""
-    desk = desk_with(scene, bindings)
-    status, memory, tally = await desk.gateway.status(), (await desk.memories.status()).everyone, await desk.memories.tally()
+    services = services_with(scene, bindings)
+    status, memory, tally = (
+        await services.gateway.status(),
+        (await services.memories.status()).everyone,
+        await services.memories.tally(),
+    )
     assert status.memory
     assert memory
     assert status.obligations
@@ -149,7 +153,7 @@ async def everywhere(scene: Scene, bindings: MemoryBindings) -> list[Debt]:
 
 async def of_person(scene: Scene, bindings: MemoryBindings, owner: str) -> list[Debt]:
     """Return what one person has yet to pay as their status says, and as their receipts do."""
-    memories = desk_with(scene, bindings, owner).memories
+    memories = services_with(scene, bindings, owner).memories
     counts = (await memories.status()).counts
     receipts = [*(await memories.segments(unpaid=True)).items]
     return [Debt(**{name: getattr(counts, name) for name in Debt.__slots__}), counted(receipts)]
@@ -172,8 +176,8 @@ async def test_a_debt_of_each_kind_is_the_same_whoever_is_asked(open_it: Open, s
         assert await everywhere(scene, bindings) == [plus(mine, hers)] * 4
         assert await of_person(scene, bindings, "local") == [mine] * 2
         assert await of_person(scene, bindings, "alice") == [hers] * 2
-        assert (await desk_with(scene, bindings, "alice").memories.status()).everyone is None
-        assert (await desk_with(scene, bindings, "alice").gateway.status()).memory is None
+        assert (await services_with(scene, bindings, "alice").memories.status()).everyone is None
+        assert (await services_with(scene, bindings, "alice").gateway.status()).memory is None
 
     await scene.play(play)
 
@@ -201,7 +205,7 @@ async def test_however_many_owe_all_of_them_are_counted_and_those_that_waited_lo
         for number in range(60):
             scene.now += 1
             await spoken(scene, f"later:{number}", sealed=number > 0)
-        status = await desk_with(scene, bindings).memories.status()
+        status = await services_with(scene, bindings).memories.status()
         assert (status.owing_sessions, len(status.owing)) == (60, 50)
         assert (status.owing[0].session_id, status.owing[0].segments, status.owing[0].next.parked) == (oldest, 2, True)
         assert [each.key for each in status.owing[1:3]] == ["later:1", "later:2"]

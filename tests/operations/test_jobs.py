@@ -8,13 +8,13 @@ from holdfast.clock import SystemClock
 from holdfast.errors import NotFound, Rejected
 from holdfast.operations.jobs import Plan
 from tests.engine.world import ManualClock, Open, opened, running_engine
-from tests.operations.asking import Asking, desk_of
+from tests.operations.asking import Asking, services_of
 
 
 async def test_a_job_is_added_changed_paused_run_and_removed(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Asking()) as engine:
-        desk = desk_of(store, engine)
-        jobs = desk.jobs
+        services = services_of(store, engine)
+        jobs = services.jobs
         job = await jobs.save(Plan(name="tides", schedule="30 7 * * *", prompt="ask when", deliver="log"))
         assert job.next_at
         assert (job.schedule, job.paused, job.deliver) == ("30 7 * * *", False, "log")
@@ -24,11 +24,11 @@ async def test_a_job_is_added_changed_paused_run_and_removed(open_it: Open) -> N
         assert (changed.schedule, changed.paused, changed.deliver) == ("0 8 * * *", True, "chat:1")
         assert not (await jobs.resume("tides")).paused
         receipt = await jobs.run("tides")
-        assert (await desk.sessions.get(receipt.session_id)).channel == "cron"
+        assert (await services.sessions.get(receipt.session_id)).channel == "cron"
         (slot,) = (await jobs.get("tides")).slots
         assert slot.turn_id == receipt.turn_id
         assert [each.name for each in (await jobs.list()).items] == ["tides"]
-        other = desk_of(store, engine, owner="somebody").jobs
+        other = services_of(store, engine, owner="somebody").jobs
         assert (await other.list()).items == []
         for ask in (other.get("tides"), other.run("tides"), other.remove("tides"), jobs.pause("none")):
             with pytest.raises(NotFound):
@@ -42,7 +42,7 @@ async def test_a_job_is_added_changed_paused_run_and_removed(open_it: Open) -> N
 async def test_a_job_runs_each_time_it_is_told_to_whatever_the_clock_says(open_it: Open) -> None:
     clock = ManualClock(SystemClock().now_ms())
     async with opened(open_it) as store, running_engine(store, Asking()) as engine:
-        jobs = desk_of(store, engine, clock=clock).jobs
+        jobs = services_of(store, engine, clock=clock).jobs
         await jobs.save(Plan(name="tides", schedule="30 7 * * *", prompt="ask when"))
         runs = [await jobs.run("tides"), await jobs.run("tides")]
         await clock.advance(-3_600_000)
@@ -65,4 +65,4 @@ async def test_a_job_runs_each_time_it_is_told_to_whatever_the_clock_says(open_i
 async def test_a_job_that_cannot_be_is_refused(open_it: Open, plan: Plan, problem: str) -> None:
     async with opened(open_it) as store, running_engine(store, Asking()) as engine:
         with pytest.raises(Rejected, match=problem):
-            await desk_of(store, engine).jobs.save(plan)
+            await services_of(store, engine).jobs.save(plan)

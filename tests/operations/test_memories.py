@@ -1,4 +1,4 @@
-"""Memory at the desk of this process: what is remembered, what is owed, and to whom, over a real engine and store."""
+"""Memory, asked in this process: what is remembered, what is owed, and to whom, over a real engine and store."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.app.services import ServiceParts, offline_services
 from holdfast.clock import SystemClock
 from holdfast.core.facts import Memory, MemoryKind, Recollection
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import Debt, Segment, SegmentState, SpokenMessage
 from holdfast.core.sessions import Session
-from holdfast.desk.local import LocalDesk
-from holdfast.desk.reading import StoreReading
 from holdfast.engine.engine import Engine
 from holdfast.errors import IllegalMove, NotFound, Rejected, Unavailable
 from holdfast.ids import MemoryId, SegmentId, SessionId, new_memory_id
@@ -24,6 +23,7 @@ from holdfast.operations.lifecycle import Lifecycle
 from holdfast.operations.memories import Edit, Remembered
 from holdfast.operations.replay import Replaying
 from holdfast.operations.segments import FAILED
+from holdfast.operations.services import Services
 from holdfast.ports import Assignment, Stage
 from holdfast.store.store import Store
 from tests.engine.world import Hang, Open, RecordingMemory, answered, opened, running_engine
@@ -73,10 +73,11 @@ class Elsewhere(RecordingMemory):
             raise self._ill
 
 
-def desk_of(store: Store, engine: Engine, owner: str = "local") -> LocalDesk:
+def services_of(store: Store, engine: Engine, owner: str = "local") -> Services:
     clock = SystemClock()
     life = Lifecycle(clock, home="", store="")
-    return LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock, caller=Caller(owner=owner))
+    parts = ServiceParts(store=store, engine=engine, lifecycle=life, clock=clock)
+    return parts.services(Caller(owner=owner))
 
 
 async def talked(engine: Engine, store: Store, *texts: str, **changes: str) -> SessionId:
@@ -91,7 +92,7 @@ async def test_what_is_owed_is_counted_shown_and_paid(open_it: Open) -> None:
     provider = Elsewhere(Unavailable("away"))
     bindings = MemoryBindings(provider)
     async with opened(open_it) as store, running_engine(store, Echo(), memory=bindings) as engine:
-        memories = desk_of(store, engine).memories
+        memories = services_of(store, engine).memories
         session_id = await talked(engine, store, "one", "two")
         status = await memories.status()
         assert (status.counts.open, status.counts.owed, status.owing) == (1, 0, [])
@@ -119,7 +120,7 @@ async def test_what_is_owed_is_counted_shown_and_paid(open_it: Open) -> None:
 async def test_no_session_owes_nothing_and_one_that_is_not_there_is_said_so(open_it: Open) -> None:
     """M12: an empty id is a safe no-op."""
     async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(Elsewhere())) as engine:
-        memories = desk_of(store, engine).memories
+        memories = services_of(store, engine).memories
         assert not await paid(memories, SessionId(""))
         for ask in (paid(memories, SessionId("ses_none")), memories.segments(session_id=SessionId("ses_none"))):
             with pytest.raises(NotFound):
@@ -128,7 +129,7 @@ async def test_no_session_owes_nothing_and_one_that_is_not_there_is_said_so(open
 
 async def test_segments_come_in_pages_and_by_how_they_stand(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(Elsewhere())) as engine:
-        memories = desk_of(store, engine).memories
+        memories = services_of(store, engine).memories
         sessions = [await talked(engine, store, conversation=f"chat:{n}") for n in range(3)]
         await paid(memories, sessions[1])
         first = await memories.segments(limit=2)
@@ -149,7 +150,7 @@ async def test_what_is_owed_to_nobody_here_is_parked_until_a_person_waives_it(op
         async with running_engine(store, Echo(), memory=MemoryBindings(gone)) as engine:
             session_id = await talked(engine, store, "to the elephant")
         async with running_engine(store, Echo(), memory=MemoryBindings(here)) as engine:
-            memories = desk_of(store, engine).memories
+            memories = services_of(store, engine).memories
             await talked(engine, store, "to whoever is here")
             assert not await paid(memories, session_id)
             status = await memories.status()
@@ -172,7 +173,7 @@ async def test_what_is_anothers_is_not_there_and_where_memory_is_kept_is_the_ope
     """SECURITY 14"""
     provider = Elsewhere(Unavailable("http://10.0.0.1 is away"), owner="http:http://10.0.0.1")
     async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(provider)) as engine:
-        mine, hers = desk_of(store, engine).memories, desk_of(store, engine, owner="alice").memories
+        mine, hers = services_of(store, engine).memories, services_of(store, engine, owner="alice").memories
         session_id = await talked(engine, store, owner="alice")
         assert not await paid(hers, session_id)
         (segment,) = (await hers.segments()).items
@@ -186,7 +187,7 @@ async def test_what_is_anothers_is_not_there_and_where_memory_is_kept_is_the_ope
             with pytest.raises(NotFound):
                 await ask
         with pytest.raises(NotFound):
-            await desk_of(store, engine, owner="bob").memories.waive(segment.id)
+            await services_of(store, engine, owner="bob").memories.waive(segment.id)
         # Whom debts can be paid to is the operator's to say.
         assert (await mine.waive(segment.id)).state is SegmentState.WAIVED
 
@@ -194,7 +195,7 @@ async def test_what_is_anothers_is_not_there_and_where_memory_is_kept_is_the_ope
 async def test_a_provider_that_is_ill_is_shown_so_and_keeps_nothing_from_being_seen(open_it: Open) -> None:
     provider = Elsewhere(ill=Unavailable("it has a cold"))
     async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(provider)) as engine:
-        memories = desk_of(store, engine).memories
+        memories = services_of(store, engine).memories
         await memories.add(Remembered(text="likes the sea"))
         session_id = await talked(engine, store)
         status = await memories.status()
@@ -212,7 +213,7 @@ async def test_nobody_who_looks_waits_for_a_provider_that_hangs(open_it: Open) -
     provider = Elsewhere(ill=Hang())
     async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(provider)) as engine:
         session_id = await talked(engine, store)
-        memories = replace(desk_of(store, engine).memories, provider_timeout_s=0.01)
+        memories = replace(services_of(store, engine).memories, provider_timeout_s=0.01)
         status, late = await memories.status(), "the provider did not answer within 0.01 seconds"
         assert status.provider
         assert (status.provider.healthy, status.provider.detail, status.counts.open) == (False, late, 1)
@@ -226,7 +227,7 @@ async def test_nobody_who_looks_waits_for_a_provider_that_hangs(open_it: Open) -
 async def test_what_a_provider_elsewhere_recalls_is_found_and_forgotten_there(open_it: Open) -> None:
     provider = Elsewhere()
     async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(provider)) as engine:
-        memories = desk_of(store, engine).memories
+        memories = services_of(store, engine).memories
         # There is no conversation yet that it could recall for.
         assert (await memories.recall("sea")).items == ()
         session_id = await talked(engine, store)
@@ -251,7 +252,7 @@ async def test_what_is_recalled_elsewhere_is_bounded_legible_and_without_secrets
     provider.kept = {f"m{n}": f"sea {n} \x1b[2J\u202eopen-sesame-42 " + "x" * 5_000 for n in range(100)}
     async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(provider)) as engine:
         await talked(engine, store)
-        memories = replace(desk_of(store, engine).memories, redaction=Redaction(["open-sesame-42"]))
+        memories = replace(services_of(store, engine).memories, redaction=Redaction(["open-sesame-42"]))
         told = [each.text for each in (await memories.recall("sea")).items]
         assert told[0].startswith("sea 0 [2J[redacted] xxx")
         assert sum(map(len, told)) < 7_000
@@ -259,7 +260,7 @@ async def test_what_is_recalled_elsewhere_is_bounded_legible_and_without_secrets
 
 async def test_all_that_came_from_a_session_is_forgotten_and_everything_at_once(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Echo(), memory=None) as engine:
-        memories = desk_of(store, engine).memories
+        memories = services_of(store, engine).memories
         turn = await answered(engine, store)
         kept = await memories.add(Remembered(text="has a boat"))
         told = Memory(id=new_memory_id(1), owner="local", text="likes the sea", created_at=1, updated_at=1, turn_id=turn.id)
@@ -278,7 +279,7 @@ async def test_all_that_came_from_a_session_is_forgotten_and_everything_at_once(
 
 async def test_a_memory_is_changed_and_never_into_a_secret(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Echo()) as engine:
-        memories = desk_of(store, engine).memories
+        memories = services_of(store, engine).memories
         added = await memories.add(Remembered(text="likes  the\nsea"))
         changed = await memories.change(added.id, Remembered(text="likes the hills"))
         assert (changed.id, changed.text) == (added.id, "likes the hills")
@@ -288,7 +289,7 @@ async def test_a_memory_is_changed_and_never_into_a_secret(open_it: Open) -> Non
             with pytest.raises(Rejected):
                 await memories.add(Remembered(text=nothing))
         with pytest.raises(NotFound):
-            await desk_of(store, engine, owner="alice").memories.change(added.id, Remembered(text="mine"))
+            await services_of(store, engine, owner="alice").memories.change(added.id, Remembered(text="mine"))
         profile = Memory(
             id=new_memory_id(1), owner="local", text="A sailor.", created_at=1, updated_at=1, kind=MemoryKind.PROFILE
         )
@@ -300,10 +301,10 @@ async def test_a_memory_is_changed_and_never_into_a_secret(open_it: Open) -> Non
 
 async def test_what_is_remembered_is_edited_as_markdown_and_what_came_meanwhile_stays(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Echo()) as engine:
-        memories = desk_of(store, engine).memories
+        memories = services_of(store, engine).memories
         sea, boat = await memories.add(Remembered(text="likes the sea")), await memories.add(Remembered(text="has a boat"))
         base = (await memories.document()).markdown
-        assert (await StoreReading(store=store).memories.document()).markdown == base
+        assert (await offline_services(store).memories.document()).markdown == base
         later = await memories.add(Remembered(text="said meanwhile"))
         markdown = base.replace("likes the sea", "likes the hills").replace(
             f"- has a boat <!-- {boat.id} -->", "- has a car"
@@ -331,13 +332,13 @@ async def test_what_was_committed_is_replayed_into_another_provider_once(open_it
     old, new = RecordingMemory(owner="http:http://old"), RecordingMemory(None, Rejected("too long"), owner="http:http://new")
     bindings = MemoryBindings(old, {"http:http://new": new}.get)
     async with opened(open_it) as store, running_engine(store, Echo(), memory=bindings) as engine:
-        desk = desk_of(store, engine)
-        memories = desk.memories
+        services = services_of(store, engine)
+        memories = services.memories
         sessions = [await talked(engine, store, f"number {n}", conversation=f"chat:{n}") for n in range(5)]
         for session_id in sessions[:4]:
             assert await paid(memories, session_id)
         hers = await talked(engine, store, owner="alice")
-        await paid(desk_of(store, engine, owner="alice").memories, hers)
+        await paid(services_of(store, engine, owner="alice").memories, hers)
         plan = Replaying(provider="http", url="http://NEW/", limit=2)
         counted = await memories.replay(replace(plan, limit=0))
         assert (counted.provider, counted.replayed, counted.left) == ("http:http://new", 0, 4)
@@ -366,7 +367,7 @@ async def test_what_was_committed_is_replayed_into_another_provider_once(open_it
 async def test_a_replay_into_nobody_or_of_nonsense_is_refused(open_it: Open) -> None:
     bindings = MemoryBindings(RecordingMemory(owner="http:http://old"))
     async with opened(open_it) as store, running_engine(store, Echo(), memory=bindings) as engine:
-        memories = desk_of(store, engine).memories
+        memories = services_of(store, engine).memories
         for provider, url, problem in (
             ("http", "http://new", "no memory provider 'http'"),
             ("elephant", "", "no memory provider 'elephant'"),
@@ -397,7 +398,7 @@ async def test_whatever_a_plugin_does_with_what_is_replayed_the_gateway_goes_on(
         opened(open_it) as store,
         running_engine(store, Echo(), memory=MemoryBindings(RecordingMemory(), {"odd": odd}.get)) as engine,
     ):
-        memories = desk_of(store, engine).memories
+        memories = services_of(store, engine).memories
         for n in range(2):
             assert await paid(memories, await talked(engine, store, conversation=f"chat:{n}"))
         found = await memories.replay(Replaying(provider="odd"))
@@ -410,7 +411,7 @@ async def test_a_provider_that_exits_when_it_is_looked_at_is_only_ill(open_it: O
         opened(open_it) as store,
         running_engine(store, Echo(), memory=MemoryBindings(Elsewhere(ill=SystemExit("I leave")))) as engine,
     ):
-        memories = desk_of(store, engine).memories
+        memories = services_of(store, engine).memories
         provider = (await memories.status()).provider
         assert provider
         assert (provider.healthy, provider.detail) == (False, "I leave")
@@ -420,7 +421,7 @@ async def test_a_provider_that_takes_nothing_is_not_tried_for_ever(open_it: Open
     failing = RecordingMemory(*[Unavailable("down")] * 20, owner="new")
     bindings = MemoryBindings(RecordingMemory(), {"new": failing}.get)
     async with opened(open_it) as store, running_engine(store, Echo(), memory=bindings) as engine:
-        memories = desk_of(store, engine).memories
+        memories = services_of(store, engine).memories
         for n in range(8):
             assert await paid(memories, await talked(engine, store, conversation=f"chat:{n}"))
         found = await memories.replay(Replaying(provider="new"))
@@ -432,19 +433,19 @@ async def test_nothing_runs_that_could_be_asked_and_yet_the_ledger_is_read(open_
     async with opened(open_it) as store:
         async with running_engine(store, Echo(), memory=MemoryBindings(Elsewhere(Unavailable("away")))) as engine:
             session_id = await talked(engine, store)
-            await paid(desk_of(store, engine).memories, session_id)
-        reading = StoreReading(store=store).memories
+            await paid(services_of(store, engine).memories, session_id)
+        reading = offline_services(store).memories
         status = await reading.status()
         assert (status.provider, status.counts.owed, status.counts.parked) == (None, 1, 0)
         assert [each.error for each in (await reading.segments(session_id=session_id)).items] == ["away"]
         assert (await reading.recall("anything")).provider == ""
         with pytest.raises(NotFound):
-            await StoreReading(store=store, caller=Caller(owner="alice")).memories.segments(session_id=session_id)
+            await offline_services(store, caller=Caller(owner="alice")).memories.segments(session_id=session_id)
 
 
 async def test_whoever_watches_the_gateway_gets_counts_of_everybody(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Echo(), memory=MemoryBindings(RecordingMemory())) as engine:
-        memories = desk_of(store, engine).memories
+        memories = services_of(store, engine).memories
         await memories.add(Remembered(text="likes the sea"))
         await paid(memories, await talked(engine, store))
         await talked(engine, store, owner="alice")

@@ -14,8 +14,9 @@ import pytest
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast.client.absence import ABSENCE_MAX_S
 from holdfast.client.link import Link
-from holdfast.client.proxy import ABSENCE_MAX_S, proxy
+from holdfast.client.proxy import proxy
 from holdfast.core.keys import ADMIN
 from holdfast.core.redaction import Redaction
 from holdfast.errors import HoldfastError, NotFound, NotRunning, ScopeMissing, Unavailable

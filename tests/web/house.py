@@ -14,12 +14,13 @@ from typing import Any, Literal
 import httpx2
 
 from holdfast.app.gateway import serve
-from holdfast.client.remote import RemoteDesk, connected
+from holdfast.client.remote import connected
 from holdfast.config import Config, GatewayConfig, ServerConfig, ToolsConfig
 from holdfast.daemon.handover import Handover
 from holdfast.daemon.process import GatewayExit
 from holdfast.operations.gateway import Drain, Status, Stop
 from holdfast.operations.logins import SignInLink
+from holdfast.operations.services import Services
 from tests.engine.world import until
 
 PATIENCE_S = 20
@@ -56,10 +57,10 @@ class House:
         self.gateway = gateway
         self.url = status.url
         self.web = httpx2.AsyncClient(base_url=status.url, verify=False, timeout=PATIENCE_S)
-        self.desk: RemoteDesk
+        self.services: Services
 
     async def stop(self, **wish: Any) -> Stop:
-        await self.desk.gateway.stop(Stop(**wish))
+        await self.services.gateway.stop(Stop(**wish))
         ended = await asyncio.wait_for(asyncio.shield(self.gateway), PATIENCE_S)
         _give_up(ended.handover)
         return ended.stop
@@ -152,15 +153,15 @@ async def open_house(
     house = House(home, log, gateway, log.status.result())
     if api_key:
         house.web.headers["authorization"] = f"Bearer {api_key}"
-    async with house.web, connected(home / "gateway.sock") as desk:
-        house.desk = desk
+    async with house.web, connected(home / "gateway.sock") as services:
+        house.services = services
         try:
             yield house
         finally:
             if not gateway.done():
                 # Twice, so that no test waits for a turn that it has left running.
                 for _ in range(2):
-                    await desk.gateway.stop(Stop(timeout=0))
+                    await services.gateway.stop(Stop(timeout=0))
                 await asyncio.wait_for(gateway, PATIENCE_S)
 
 

@@ -91,7 +91,7 @@ async def test_what_is_only_being_said_is_not_told(home: Path) -> None:
 async def test_nobody_is_told_of_what_is_anothers(home: Path) -> None:
     """SECURITY 14"""
     async with open_house(home) as house:
-        made = {name: (await house.desk.keys.create(KeyPlan(name=name, owner=name))).key for name in ("ann", "bob")}
+        made = {name: (await house.services.keys.create(KeyPlan(name=name, owner=name))).key for name in ("ann", "bob")}
         clients = {
             name: httpx2.AsyncClient(
                 base_url=house.url, verify=False, timeout=PATIENCE_S, headers={"authorization": f"Bearer {key}"}

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from holdfast.desk.reading import StoreReading
+from holdfast.app.services import offline_services
 from holdfast.errors import Rejected
 from holdfast.ids import SessionId
 from holdfast.operations import sessions
@@ -191,18 +191,18 @@ async def test_a_number_beyond_all_reason_is_400(home: Path) -> None:
 async def test_a_page_that_could_hold_nothing_is_refused_wherever_it_is_asked_for(home: Path) -> None:
     async with open_house(home) as house:
         session_id = SessionId(await house.session())
-        desk = house.desk
+        services = house.services
         for page in (
-            desk.sessions.list,
-            desk.deliveries.list,
-            partial(desk.turns.list, session_id),
-            partial(desk.sessions.search, "a"),
+            services.sessions.list,
+            services.deliveries.list,
+            partial(services.turns.list, session_id),
+            partial(services.sessions.search, "a"),
         ):
             with pytest.raises(Rejected, match="limit"):
                 await page(limit=0)
         store = await open_readonly("sqlite", home)
         try:
-            reading = StoreReading(store=store)
+            reading = offline_services(store)
             for page in (
                 reading.sessions.list,
                 reading.deliveries.list,

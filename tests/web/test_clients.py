@@ -37,11 +37,11 @@ class Ledger:
         self.heard_of += turn_ids
 
 
-async def serve(known: Clients, turn_id: TurnId, wire: Wire, desk: Ledger | None = None) -> Any:
+async def serve(known: Clients, turn_id: TurnId, wire: Wire, ledger: Ledger | None = None) -> Any:
     async def made() -> Response:
         return Response()
 
-    response = await known.served(cast("Messages", desk or Ledger()), turn_id, cast("Any", wire), made())
+    response = await known.served(cast("Messages", ledger or Ledger()), turn_id, cast("Any", wire), made())
     return response.background
 
 
@@ -106,8 +106,8 @@ async def test_a_client_that_is_refused_behind_the_acceptance_does_not_wait_any_
 
 async def test_only_a_client_that_stays_has_read_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "HEARD_AFTER_S", 0.05)
-    known, desk, wires = Clients(asyncio.Event()), Ledger(), [Wire() for _ in range(4)]
-    left, leaving, cut, stays = [await serve(known, TurnId(str(nth)), wire, desk) for nth, wire in enumerate(wires)]
+    known, ledger, wires = Clients(asyncio.Event()), Ledger(), [Wire() for _ in range(4)]
+    left, leaving, cut, stays = [await serve(known, TurnId(str(nth)), wire, ledger) for nth, wire in enumerate(wires)]
     wires[0].lost = True
     await left()
     await leaving()
@@ -117,20 +117,20 @@ async def test_only_a_client_that_stays_has_read_its_answer(monkeypatch: pytest.
     assert known.trying("d", 1).attended == {"3"}
 
     async def heard() -> bool:
-        return bool(desk.heard_of)
+        return bool(ledger.heard_of)
 
     await until(heard)
-    assert desk.heard_of == ["3"]
+    assert ledger.heard_of == ["3"]
     assert not known.trying("d", 1).attended
 
 
 async def test_a_gateway_that_closes_writes_down_at_once_what_was_read() -> None:
-    closing, desk = asyncio.Event(), Ledger()
+    closing, ledger = asyncio.Event(), Ledger()
     known = Clients(closing)
-    await (await serve(known, ONE, Wire(), desk))()
+    await (await serve(known, ONE, Wire(), ledger))()
     closing.set()
 
     async def heard() -> bool:
-        return desk.heard_of == [ONE]
+        return ledger.heard_of == [ONE]
 
     await until(heard)

@@ -56,14 +56,14 @@ async def test_while_draining_input_is_accepted_and_readiness_is_not(home: Path)
     """R2: a message that arrives during the drain is durable, and answered after the next start."""
     async with open_house(home, drain_timeout=60) as house:
         _, blocking = await running(house, "wait 60 seconds")
-        await house.desk.gateway.stop(Stop())
+        await house.services.gateway.stop(Stop())
         await until(lambda: house.log.drains)
         refused = await house.web.get("/ready")
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "not_ready")
         assert (await house.web.get("/health")).status_code == 200
         session_id = await house.session(key="late")
         late = await house.send(session_id, "am I too late? count to 1")
-        status = await house.desk.gateway.status()
+        status = await house.services.gateway.status()
         assert (status.state, status.ready, status.running) == ("draining", False, 1)
         assert status.drain is not None
         assert 0 < status.drain.seconds_left <= 60
@@ -80,7 +80,7 @@ async def test_a_stop_during_a_restart_is_the_end_of_it(home: Path) -> None:
     """R4: the last wish counts, also for the cause; it ends the patience as any second one."""
     async with open_house(home, drain_timeout=60) as house:
         _, turn_id = await running(house, "wait 60 seconds")
-        await house.desk.gateway.stop(Stop(restart=True))
+        await house.services.gateway.stop(Stop(restart=True))
         await until(lambda: house.log.drains)
         assert await house.stop() == Stop()
         assert house.log.drains[0].restart
@@ -93,7 +93,7 @@ async def test_a_home_has_one_gateway(home: Path) -> None:
             async with open_house(home):
                 pytest.fail("a second gateway started in the same home")
     async with open_house(home) as after:
-        assert (await after.desk.gateway.status()).ready
+        assert (await after.services.gateway.status()).ready
 
 
 async def test_a_home_on_postgresql_has_one_gateway_too(home: Path, store_url: str) -> None:
@@ -102,7 +102,7 @@ async def test_a_home_on_postgresql_has_one_gateway_too(home: Path, store_url: s
             async with open_house(home, store=store_url):
                 pytest.fail("a second gateway started in the same home")
         await house.settled((await house.send(await house.session(), "count to 1"))["turn_id"])
-        status = await house.desk.gateway.status()
+        status = await house.services.gateway.status()
         assert (status.accepted, status.settled, status.in_flight) == (1, 1, 0)
 
 

@@ -93,16 +93,16 @@ async def test_open_streams_do_not_keep_a_gateway_from_ending(home: Path) -> Non
 
 
 async def test_a_follower_survives_a_restart_of_the_gateway(home: Path) -> None:
-    """J8: the desk of another process waits for the gateway and goes on behind the last entry that it has."""
+    """J8: a client waits for the gateway and goes on behind the last entry that it has."""
     seen: list[int] = []
     async with open_house(home) as house:
         session_id = SessionId(await house.session(key="long"))
         first = await house.send(session_id, "count to 1")
         await house.settled(first["turn_id"])
-        desk = house.desk
+        services = house.services
 
         async def follow() -> None:
-            async for entry in desk.sessions.follow(session_id):
+            async for entry in services.sessions.follow(session_id):
                 seen.extend([entry.seq])
 
         following = asyncio.create_task(follow())

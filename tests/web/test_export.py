@@ -16,7 +16,7 @@ async def test_a_conversation_is_taken_along_in_either_form(home: Path) -> None:
     async with open_house(home) as house:
         session_id = await house.session(title='Größe: "A/B"; ../x')
         await house.settled((await house.send(session_id, "heliotrope, count to 1"))["turn_id"])
-        transcript = await house.desk.sessions.transcript(SessionId(session_id))
+        transcript = await house.services.sessions.transcript(SessionId(session_id))
         for form, media, suffix in (
             (ExportFormat.MARKDOWN, "text/markdown; charset=utf-8", "md"),
             (ExportFormat.JSON, "application/json", "json"),
@@ -42,7 +42,7 @@ async def test_json_is_written_item_by_item_as_it_would_be_at_once(home: Path) -
     async with open_house(home) as house:
         session_id = await house.session(title='"items": []')
         await house.settled((await house.send(session_id, 'count to 1\n"items": []'))["turn_id"])
-        transcript = await house.desk.sessions.transcript(SessionId(session_id))
+        transcript = await house.services.sessions.transcript(SessionId(session_id))
         assert len(transcript.items) > 1
         for some in (transcript, replace(transcript, items=transcript.items[:1]), replace(transcript, items=[])):
             at_once = msgspec.json.format(msgspec.json.encode(some), indent=2).decode()

@@ -30,7 +30,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.asynccontextmanager
 async def tenant(house: House, owner: str = "alice") -> AsyncIterator[httpx2.AsyncClient]:
-    made = await house.desk.keys.create(KeyPlan(name=owner, owner=owner))
+    made = await house.services.keys.create(KeyPlan(name=owner, owner=owner))
     headers = {"Authorization": f"Bearer {made.key}"}
     async with httpx2.AsyncClient(base_url=house.url, verify=False, timeout=PATIENCE_S, headers=headers) as web:
         await until(lambda: _is_known(web))

@@ -465,7 +465,7 @@ async def test_a_configured_key_is_asked_for(home: Path) -> None:
         assert (await house.web.get("/health")).status_code == 200
         assert (await house.web.get("/health", headers={"host": "evil.example"})).status_code == 421
         # Whoever can open the socket is the operator, key or not.
-        assert (await house.desk.gateway.status()).ready
+        assert (await house.services.gateway.status()).ready
 
 
 async def test_the_socket_belongs_to_its_owner_alone_and_is_taken_away_at_the_end(home: Path) -> None:
@@ -479,7 +479,7 @@ async def test_the_socket_belongs_to_its_owner_alone_and_is_taken_away_at_the_en
 async def test_a_home_too_deep_for_a_socket_works_all_the_same(home: Path) -> None:
     deep = home / ("deep" * 20) / ("deeper" * 10)
     async with open_house(deep) as house:
-        assert (await house.desk.gateway.status()).home == str(deep)
+        assert (await house.services.gateway.status()).home == str(deep)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ KEY = "a-key-for-the-operator"
 
 
 async def made(house: House, *scopes: str, **plan: Any) -> str:
-    return (await house.desk.keys.create(KeyPlan(scopes=scopes or ("api",), **plan))).key
+    return (await house.services.keys.create(KeyPlan(scopes=scopes or ("api",), **plan))).key
 
 
 async def status_with(house: House, shown: str, path: str = "/api/status", method: str = "GET") -> int:
@@ -37,13 +37,13 @@ async def status_with(house: House, shown: str, path: str = "/api/status", metho
 async def test_a_key_is_shown_once_and_kept_as_a_digest(home: Path) -> None:
     """SECURITY 3"""
     async with open_house(home) as house:
-        new = await house.desk.keys.create(KeyPlan(name="script", scopes=("api",)))
+        new = await house.services.keys.create(KeyPlan(name="script", scopes=("api",)))
         assert (new.first, new.made.owner, new.key.startswith(f"{new.made.prefix}_")) == (True, "local", True)
-        (listed,) = (await house.desk.keys.list()).items
+        (listed,) = (await house.services.keys.list()).items
         assert (listed, new.key in str(listed)) == (new.made, False)
         assert (await house.web.get("/api/status")).status_code == 401
         assert await status_with(house, new.key) == 200
-        assert not (await house.desk.keys.create(KeyPlan(scopes=("admin",)))).first
+        assert not (await house.services.keys.create(KeyPlan(scopes=("admin",)))).first
         await house.stop()
     secret = new.key.removeprefix(f"{new.made.prefix}_").encode()
     kept = b"".join(file.read_bytes() for file in home.iterdir() if file.name.startswith("holdfast.db"))
@@ -76,23 +76,23 @@ async def test_whoever_revokes_its_own_key_is_told_that_it_is_done(home: Path) -
     """What the key has opened is closed in the same moment, so that one time would prove little."""
     async with open_house(home) as house:
         for number in range(40):
-            new = await house.desk.keys.create(KeyPlan(name=f"own {number}", scopes=("api", "admin")))
+            new = await house.services.keys.create(KeyPlan(name=f"own {number}", scopes=("api", "admin")))
             assert await status_with(house, new.key, f"/api/keys/{new.made.id}", "DELETE") == 200
-        assert {each.revoked_at is None for each in (await house.desk.keys.list()).items} == {False}
+        assert {each.revoked_at is None for each in (await house.services.keys.list()).items} == {False}
 
 
 async def test_a_revoked_key_is_refused_at_once_and_its_open_stream_ends(home: Path) -> None:
     """SECURITY 3: whoever holds a stolen key must not go on reading with what it opened before."""
     async with open_house(home) as house:
         shown = await made(house, name="script")
-        session = await house.desk.sessions.open(Opening())
+        session = await house.services.sessions.open(Opening())
         async with house.events(session.id, authorization=f"Bearer {shown}") as entries:
-            gone = await house.desk.keys.revoke("script")
+            gone = await house.services.keys.revoke("script")
             assert (gone.last, gone.revoked.revoked_at is not None) == (True, True)
             refused = await house.web.get("/api/status", headers={"authorization": f"Bearer {shown}"})
             assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
             assert "not valid" in refused.json()["error"]["message"]
-            await house.desk.sessions.send(session.id, Message(text="echo: not for you"))
+            await house.services.sessions.send(session.id, Message(text="echo: not for you"))
             async with asyncio.timeout(5):
                 with contextlib.suppress(httpx2.TransportError):
                     assert [entry async for entry in entries] == []
@@ -129,7 +129,7 @@ async def test_what_one_node_is_told_of_keys_all_of_them_know_a_moment_later(
         shown = await made(one, name="script")
         await until(lambda: answers(other, shown, 200))
         assert (await other.web.get("/api/status")).status_code == 401
-        await one.desk.keys.revoke("script")
+        await one.services.keys.revoke("script")
         await until(lambda: answers(other, shown, 401))
 
 
@@ -187,12 +187,12 @@ async def test_a_key_that_nobody_could_mean_is_refused(home: Path, plan: dict[st
     async with open_house(home, api_key=KEY) as house:
         answer = await house.web.post("/api/keys", json=plan)
         assert answer.status_code == 400, answer.text
-        assert (await house.desk.keys.list()).items == []
+        assert (await house.services.keys.list()).items == []
 
 
 async def test_keys_are_found_by_id_by_name_and_by_what_they_begin_with(home: Path) -> None:
     async with open_house(home, api_key=KEY) as house:
-        keys = house.desk.keys
+        keys = house.services.keys
         made = [(await keys.create(KeyPlan(name=name))).made for name in ("a", "b", "twice", "twice")]
         assert (await keys.revoke(made[0].id)).revoked.id == made[0].id
         assert (await keys.revoke("b")).revoked.id == made[1].id

@@ -32,7 +32,7 @@ async def test_a_tenant_learns_no_key_and_no_password_by_guessing(home: Path, se
     """S8: of many guesses in one message, none is masked, not even the right one."""
     password = hashed(PASSWORD, bytes(16))
     async with open_house(home, api_key=CHOSEN, password=password) as house:
-        key = (await house.desk.keys.create(KeyPlan(name="bob", owner="bob"))).key
+        key = (await house.services.keys.create(KeyPlan(name="bob", owner="bob"))).key
         guesses = "\n".join([*(f"guess {number}" for number in range(GUESSES)), secret])
         async with tenant(house, key) as bob:
             session = (await bob.post("/api/sessions", json={"title": secret})).json()["id"]
@@ -112,11 +112,11 @@ def _cells(file: Path) -> list[tuple[str, object]]:
 async def test_the_secret_of_a_route_is_kept_as_it_is_and_shown_nowhere_else(home: Path) -> None:
     """What signs deliveries has to be known; the route that is added still works after a restart."""
     async with open_house(home) as house:
-        made = await house.desk.webhooks.add(RoutePlan(name="alerts", prompt="count to 1"))
+        made = await house.services.webhooks.add(RoutePlan(name="alerts", prompt="count to 1"))
         session = await house.session(title=made.secret)
         assert (await house.get(f"/api/sessions/{session}"))["title"] == MASK
         await house.stop()
     async with open_house(home) as house:
-        signed = await house.desk.webhooks.sign("alerts", Signing(body="{}"))
+        signed = await house.services.webhooks.sign("alerts", Signing(body="{}"))
         answer = await house.web.post("/webhooks/alerts", content=signed.body, headers=dict(signed.headers))
         assert answer.status_code == 202, answer.text

@@ -78,7 +78,7 @@ async def test_what_is_owed_is_committed_when_somebody_asks_and_has_a_receipt(ho
             assert (status["provider"]["owner"], status["provider"]["healthy"]) == (server.owner, True)
             assert (status["counts"]["committed"], status["owing"]) == (1, [])
             # The command line reads and asks the same.
-            memories = house.desk.memories
+            memories = house.services.memories
             assert [each.id for each in (await memories.segments(session_id=session_id)).items] == [segment["id"]]
             assert (await memories.segments(unpaid=True)).items == []
             assert not await paid(memories, session_id, wait=False)
@@ -94,13 +94,13 @@ async def test_a_commit_that_fails_is_shown_with_its_reason(home: Path) -> None:
         async with remembered_by(home, server) as house:
             session_id = await talk(house, "count to 1")
             assert await house.post("/api/memory/commit", {"session_id": session_id}) == {"committed": False}
-            status = await house.desk.memories.status()
+            status = await house.services.memories.status()
             assert (status.counts.owed, status.counts.failed, status.owing_sessions) == (1, 1, 1)
             (owing,) = status.owing
             assert "503" in (owing.next.error or "")
             assert (await house.get("/api/status"))["obligations"]["segments"] == 1
             server.refuses = None
-            assert await paid(house.desk.memories, session_id) or server.commits
+            assert await paid(house.services.memories, session_id) or server.commits
 
 
 async def test_a_debt_to_nobody_is_parked_until_the_operator_waives_it(home: Path) -> None:
@@ -120,7 +120,7 @@ async def test_a_debt_to_nobody_is_parked_until_the_operator_waives_it(home: Pat
         assert (waived["state"], waived["parked"]) == ("waived", False)
         assert await refused(house, "POST", f"/api/memory/segments/{segment_id}/waive") == (409, "illegal_move")
         with pytest.raises(NotFound):
-            await house.desk.memories.waive(SegmentId("seg_none"))
+            await house.services.memories.waive(SegmentId("seg_none"))
         assert (await metrics(house))["holdfast_memory_parked"] == 0
 
 
@@ -176,13 +176,13 @@ async def test_every_answer_and_every_metric_counts_the_same_debt(home: Path, st
 async def test_waiving_and_replaying_are_the_operators(home: Path) -> None:
     segment_id, session_id = await parked(home)
     async with open_house(home) as house:
-        made = await house.desk.keys.create(KeyPlan(name="program"))
+        made = await house.services.keys.create(KeyPlan(name="program"))
         house.web.headers["authorization"] = f"Bearer {made.key}"
         await until(lambda: known(house))
         assert await refused(house, "POST", f"/api/memory/segments/{segment_id}/waive") == (403, "wrong_scope")
         assert await refused(house, "POST", "/api/memory/replay", {"provider": "builtin"}) == (403, "wrong_scope")
         assert await house.post("/api/memory/commit", {"session_id": session_id}) == {"committed": False}
-        assert (await house.desk.memories.waive(SegmentId(segment_id))).state is SegmentState.WAIVED
+        assert (await house.services.memories.waive(SegmentId(segment_id))).state is SegmentState.WAIVED
 
 
 async def test_a_tenant_has_only_so_many_commits_made_at_once(home: Path) -> None:
@@ -190,7 +190,7 @@ async def test_a_tenant_has_only_so_many_commits_made_at_once(home: Path) -> Non
     with remembering() as server:
         server.hold = 1
         async with remembered_by(home, server) as house:
-            made = await house.desk.keys.create(KeyPlan(name="alice", owner="alice"))
+            made = await house.services.keys.create(KeyPlan(name="alice", owner="alice"))
             house.web.headers["authorization"] = f"Bearer {made.key}"
             await until(lambda: known(house))
             sessions = await asyncio.gather(*(talk(house, "count to 1") for _ in range(COMMITS_MAX + 1)))
@@ -221,7 +221,7 @@ async def test_what_is_remembered_is_changed_and_edited_over_http(home: Path) ->
         answer = await house.web.put("/api/memory/document", json=edit)
         assert (answer.status_code, answer.json()["added"]) == (200, 1)
         assert {each["text"] for each in (await house.get("/api/memory"))["items"]} == {"likes the hills", "has a boat"}
-        memories = house.desk.memories
+        memories = house.services.memories
         assert (await memories.change(MemoryId(added["id"]), Remembered(text="likes both"))).text == "likes both"
         now = (await memories.document()).markdown
         assert (await memories.edit(Edit(base=now, markdown=now))).changed == 0
@@ -239,7 +239,7 @@ async def test_what_is_kept_elsewhere_is_recalled_and_forgotten_there(home: Path
             own = await house.post("/api/memory", {"text": "has a boat at sea"}, 201)
             recalled = await house.get("/api/memory/recall", q="sea")
             assert recalled["items"] == [{"text": "likes the sea", "id": "m2", "turn_id": None}]
-            assert [each.id for each in (await house.desk.memories.recall("tea")).items] == ["m1"]
+            assert [each.id for each in (await house.services.memories.recall("tea")).items] == ["m1"]
             forgotten = await house.post("/api/memory/forget", {"ids": [own["id"], "m2", "m3"]})
             assert (forgotten["forgotten"], forgotten["elsewhere"], forgotten["missing"]) == (1, 1, ["m3"])
             assert (await house.web.delete("/api/memory/m1")).json() == {"removed": True}
@@ -257,7 +257,7 @@ async def test_everything_is_replayed_into_another_provider_in_steps(home: Path)
             for n in range(1, 5):
                 session_id = await talk(house, f"count to {n}")
                 if n < 4:
-                    assert await paid(house.desk.memories, session_id)
+                    assert await paid(house.services.memories, session_id)
             plan = {"provider": "http", "url": new.url, "limit": 2}
             step = await house.post("/api/memory/replay", plan)
             assert (step["provider"], step["replayed"], step["failed"], step["left"]) == (new.owner, 1, 1, 2)
@@ -266,11 +266,11 @@ async def test_everything_is_replayed_into_another_provider_in_steps(home: Path)
             step = await house.post("/api/memory/replay", {**plan, "skip": [failure["segment_id"]]})
             assert (step["replayed"], step["left"]) == (1, 1)
             new.refuses = None
-            done = await house.desk.memories.replay(Replaying(provider="http", url=new.url))
+            done = await house.services.memories.replay(Replaying(provider="http", url=new.url))
             assert (done.replayed, done.left) == (1, 0)
             assert new.told() == ["count to 1", "count to 3", "count to 2"]
             assert {each["owner"] for each in new.commits} == {new.owner}
-            (owed,) = (await house.desk.memories.segments(unpaid=True)).items
+            (owed,) = (await house.services.memories.segments(unpaid=True)).items
             assert owed.owner == old.owner
 
 

@@ -159,7 +159,7 @@ async def test_cancel_keeps_what_was_shown_and_a_second_one_is_the_same(home: Pa
         refused = (await house.post(f"/api/turns/{answered['id']}/cancel", status=409))["error"]
         assert (refused["code"], refused["state"]) == ("illegal_move", "completed")
         with pytest.raises(IllegalMove) as told:
-            await house.desk.turns.cancel(answered["id"])
+            await house.services.turns.cancel(answered["id"])
         assert told.value.state == "completed"
 
 

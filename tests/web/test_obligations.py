@@ -51,25 +51,25 @@ async def test_an_open_question_is_listed_and_answered_at_its_turn(home: Path) -
         assert [each["id"] for each in of_second["items"]] == [other["id"]]
         assert (await house.get("/api/status"))["questions"] == 2
         # The command line reads the same through its socket.
-        found = await find(house.desk.approvals, asked["id"])
+        found = await find(house.services.approvals, asked["id"])
         assert (found.turn_id, found.question_id) == (asked["turn_id"], asked["question_id"])
         body = {"text": "Bergen", "question_id": asked["question_id"]}
         await house.post(f"/api/turns/{asked['turn_id']}/answer", body)
         assert (await house.settled(asked["turn_id"]))["state"] == "completed"
         with pytest.raises(NotFound):
-            await find(house.desk.approvals, asked["id"])
+            await find(house.services.approvals, asked["id"])
         assert await refused(house, "GET", "/api/approvals?cursor=x") == (400, "rejected")
         assert await refused(house, "DELETE", "/api/grants/none") == (404, "not_found")
-        assert (await house.desk.approvals.grants()).items == []
+        assert (await house.services.approvals.grants()).items == []
         with pytest.raises(NotFound):
-            await house.desk.approvals.revoke("none")
+            await house.services.approvals.revoke("none")
 
 
 async def test_jobs_are_kept_over_http(home: Path) -> None:
     async with open_house(home) as house:
         plan = {"name": "spring tides", "schedule": "30 7 * * *", "prompt": "count to 2"}
         assert (await house.post("/api/jobs", plan, 201))["next_at"]
-        jobs = house.desk.jobs
+        jobs = house.services.jobs
         assert [each.name for each in (await jobs.list()).items] == ["spring tides"]
         assert (await house.get("/api/jobs/spring%20tides"))["prompt"] == "count to 2"
         for leading in ("a/b", "..", "."):
@@ -106,11 +106,11 @@ async def test_memories_are_kept_over_http(home: Path) -> None:
         assert (await house.get("/api/memory"))["items"] == [added]
         assert (await house.get("/api/memory", q="sea"))["items"] == [added]
         assert (await house.get("/api/memory", q="mountains"))["items"] == []
-        assert [each.id for each in (await house.desk.memories.list(query="sea")).items] == [added["id"]]
-        second = await house.desk.memories.add(Remembered(text="and the hills"))
-        await house.desk.memories.remove(second.id)
+        assert [each.id for each in (await house.services.memories.list(query="sea")).items] == [added["id"]]
+        second = await house.services.memories.add(Remembered(text="and the hills"))
+        await house.services.memories.remove(second.id)
         assert (await house.web.delete(f"/api/memory/{added['id']}")).json() == {"removed": True}
-        assert (await house.desk.memories.list()).items == []
+        assert (await house.services.memories.list()).items == []
         assert await refused(house, "DELETE", f"/api/memory/{added['id']}") == (404, "not_found")
 
 
@@ -119,7 +119,7 @@ async def test_a_process_that_is_none_is_404_for_everything(home: Path) -> None:
         assert await house.get("/api/processes") == {"items": [], "next_cursor": None}
         for method, path in (("GET", ""), ("GET", "/log"), ("POST", "/kill")):
             assert await refused(house, method, f"/api/processes/prc_0{path}") == (404, "not_found")
-        processes = house.desk.processes
+        processes = house.services.processes
         assert (await processes.list()).items == []
         for ask in (
             processes.get(ProcessId("prc_0")),
@@ -150,12 +150,12 @@ async def test_pictures_come_with_a_message(home: Path) -> None:
         assert (await house.web.post(path, json=other, headers={"Idempotency-Key": "k"})).status_code == 422
         assert (await house.settled(first["turn_id"]))["state"] == "completed"
         large = Image(media_type="image/png", data=PNG + bytes(5_000_000))
-        receipt = await house.desk.sessions.send(
+        receipt = await house.services.sessions.send(
             SessionId(session_id), Message(text="four large ones; count to 1", images=(large,) * 4)
         )
         assert (await house.settled(receipt.turn_id))["state"] == "completed"
         with pytest.raises(Rejected, match="4 images at most"):
-            await house.desk.sessions.send(
+            await house.services.sessions.send(
                 SessionId(session_id), Message(text="five", images=(Image(media_type="image/png", data=PNG),) * 5)
             )
 
@@ -208,7 +208,7 @@ async def test_only_the_operator_lets_a_job_deliver(home: Path) -> None:
             assert await refused(house, "POST", "/api/jobs", {**plan, "deliver": target}) == (403, "operator_only")
         assert (await house.get("/api/jobs"))["items"] == []
         await house.post("/api/jobs", {**plan, "deliver": "log"}, 201)
-        await house.desk.jobs.save(Plan(name="leak", schedule="30 7 * * *", prompt="count to 1", deliver="file:out"))
+        await house.services.jobs.save(Plan(name="leak", schedule="30 7 * * *", prompt="count to 1", deliver="file:out"))
         # Nor what it says, once it is delivered.
         changed = {**plan, "prompt": "count to 2", "deliver": "file:out"}
         assert await refused(house, "POST", "/api/jobs", changed) == (403, "operator_only")

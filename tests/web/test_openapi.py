@@ -27,6 +27,7 @@ from starlette.routing import Route
 
 from holdfast.operations.caller import Caller
 from holdfast.operations.lifecycle import Lifecycle
+from holdfast.operations.services import ServerServices
 from holdfast.web import page
 from holdfast.web.application import application, endpoints
 from holdfast.web.events import Streams
@@ -58,17 +59,14 @@ FUZZED = [
 ]
 
 
-class NobodysHost:
-    """A host that is never asked."""
-
-    def of(self, caller: Caller) -> NobodysHost:
-        return self
+def nobodys(_caller: Caller) -> ServerServices:
+    raise AssertionError("nobody asks")
 
 
 async def test_every_route_is_described_and_nothing_else() -> None:
     """The files of the page are no part of what programs ask for."""
     files = {file.path for file in page.built()}
-    app = application(NobodysHost(), Lifecycle(ManualClock(), home="", store=""), Meter())  # type: ignore[arg-type]
+    app = application(nobodys, Lifecycle(ManualClock(), home="", store=""), Meter())
     routes = {
         (method, route.path)
         for route in app.routes

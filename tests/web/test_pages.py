@@ -108,7 +108,7 @@ async def test_a_list_shows_what_each_session_is_about_and_what_it_is_at(home: P
         await house.settled((await house.send(done, "count to 1"))["turn_id"])
         shown = {each["id"]: (each["label"], each["activity"]) for each in (await house.get("/api/sessions"))["items"]}
         assert shown == {waits: ("ask me which one?", "waiting"), done: ("Mine", None)}
-        assert {each.id: each.label for each in (await house.desk.sessions.list(pinned=False)).items}[
+        assert {each.id: each.label for each in (await house.services.sessions.list(pinned=False)).items}[
             SessionId(done)
         ] == "Mine"
 
@@ -124,4 +124,4 @@ async def test_a_search_shows_where_the_words_are(home: Path) -> None:
             assert hit["label"] == "echo: 👍🏽 the Heliotrope blooms"
             ((begin, end),) = hit["marks"]
             assert hit["snippet"].encode("utf-16-le")[2 * begin : 2 * end].decode("utf-16-le") == "Heliotrope"
-        assert (await house.desk.sessions.search("heliotrope")).items[0].snippet == hits[0]["snippet"]
+        assert (await house.services.sessions.search("heliotrope")).items[0].snippet == hits[0]["snippet"]

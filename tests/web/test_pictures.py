@@ -40,10 +40,10 @@ async def test_a_picture_is_shown_as_it_came_and_as_nothing_else(home: Path) -> 
 async def test_the_picture_of_a_message_that_joined_another_turn_stays_its_own(home: Path) -> None:
     async with open_house(home) as house:
         session_id = SessionId(await house.session())
-        first = await house.desk.sessions.send(session_id, Message(text="count to 200"))
+        first = await house.services.sessions.send(session_id, Message(text="count to 200"))
         await house.in_state(first.turn_id, "running")
         picture = Image(media_type="image/gif", data=GIF)
-        second = await house.desk.sessions.send(session_id, Message(text="and this", busy=Busy.STEER, images=(picture,)))
+        second = await house.services.sessions.send(session_id, Message(text="and this", busy=Busy.STEER, images=(picture,)))
         shown = await house.web.get(f"/api/turns/{second.turn_id}/images/0")
         assert shown.content == GIF
         assert (await house.web.get(f"/api/turns/{first.turn_id}/images/0")).status_code == 404

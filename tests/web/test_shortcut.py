@@ -8,7 +8,9 @@ from pathlib import Path
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
+from holdfast.operations.caller import Caller
 from holdfast.operations.lifecycle import Lifecycle
+from holdfast.operations.services import ServerServices
 from holdfast.web.application import application
 from holdfast.web.metrics import Meter
 from holdfast.web.shortcut import Shortcut
@@ -16,8 +18,12 @@ from tests.engine.world import ManualClock
 from tests.web.house import open_house
 
 
+def nobodys(_caller: Caller) -> ServerServices:
+    raise AssertionError("nobody asks")
+
+
 async def test_whatever_it_knows_is_what_the_routes_would_find() -> None:
-    app = application(None, Lifecycle(ManualClock(), home="", store=""), Meter())  # type: ignore[arg-type]
+    app = application(nobodys, Lifecycle(ManualClock(), home="", store=""), Meter())
     routes = [each for each in app.routes if isinstance(each, Route)]
     called: list[object] = []
 

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from holdfast.core.keys import digest
-from holdfast.desk.address import OPENING
+from holdfast.home_files import OPENING
 from holdfast.operations.caller import OPERATOR
 from holdfast.operations.logins import BROWSER_MS, CODE_MS, Logins, reachable
 from holdfast.operations.sessions import Message, Opening
@@ -40,7 +40,7 @@ async def enter(house: House, **credentials: str) -> httpx2.Response:
 
 
 async def code(house: House) -> str:
-    return (await house.desk.logins.link()).url.partition("#code=")[2]
+    return (await house.services.logins.link()).url.partition("#code=")[2]
 
 
 async def signed_in(house: House) -> Signing:
@@ -204,10 +204,10 @@ async def test_what_a_browser_has_open_ends_when_it_signs_out(home: Path) -> Non
     async with open_house(home, api_key="a-key-for-the-operator") as house:
         house.web.headers.pop("authorization")
         await signed_in(house)
-        session = await house.desk.sessions.open(Opening())
+        session = await house.services.sessions.open(Opening())
         async with house.events(session.id) as entries:
             await house.post("/api/sign-out")
-            await house.desk.sessions.send(session.id, Message(text="echo: not for you"))
+            await house.services.sessions.send(session.id, Message(text="echo: not for you"))
             async with asyncio.timeout(5):
                 with contextlib.suppress(httpx2.TransportError):
                     assert [entry async for entry in entries] == []

@@ -80,7 +80,7 @@ async def test_every_channel_says_what_it_knows_and_null_for_the_rest(home: Path
 async def test_a_client_with_a_key_is_named_by_it_and_to_nobody_else(home: Path) -> None:
     """W2, SECURITY 14: by the id of the key, which is no secret, and only to the owner of the session."""
     async with open_house(home) as house:
-        made = {name: await house.desk.keys.create(KeyPlan(name=name, owner=name)) for name in ("alice", "bob")}
+        made = {name: await house.services.keys.create(KeyPlan(name=name, owner=name)) for name in ("alice", "bob")}
         alice, bob = (
             httpx2.AsyncClient(base_url=house.url, timeout=20, headers={"authorization": f"Bearer {each.key}"})
             for each in made.values()

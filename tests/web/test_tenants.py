@@ -97,7 +97,7 @@ async def seed(home: Path) -> dict[str, str]:
 async def town(home: Path) -> AsyncIterator[Town]:
     hers = await seed(home)
     async with open_house(home) as house:
-        made = {name: (await house.desk.keys.create(KeyPlan(name=name, owner=name))).key for name in ("alice", "bob")}
+        made = {name: (await house.services.keys.create(KeyPlan(name=name, owner=name))).key for name in ("alice", "bob")}
         clients = [
             httpx2.AsyncClient(
                 base_url=house.url, verify=False, timeout=20, headers={"authorization": f"Bearer {made[name]}"}
@@ -213,8 +213,8 @@ async def test_whoever_shows_nothing_sends_no_conversation_anywhere(home: Path) 
 
 async def test_the_operator_sees_nothing_of_others_by_listing_either(home: Path) -> None:
     async with town(home) as here:
-        assert (await here.house.desk.sessions.list()).items == []
-        assert (await here.house.desk.sessions.search(WORD)).items == []
+        assert (await here.house.services.sessions.list()).items == []
+        assert (await here.house.services.sessions.search(WORD)).items == []
 
 
 async def test_the_same_key_of_two_owners_is_two_messages_and_two_conversations(home: Path) -> None:
@@ -238,7 +238,7 @@ async def test_a_tenant_learns_nothing_about_the_machine_or_how_much_others_ask(
         assert (glance["accepted"], glance["running"], glance["turns"], glance["obligations"]) == (0, 0, {}, None)
         assert glance["agent"]["tools"] == []
         assert (await here.bob.get("/metrics")).status_code == 403
-        assert (await here.house.desk.gateway.status()).accepted > 0
+        assert (await here.house.services.gateway.status()).accepted > 0
 
 
 async def test_a_tenants_job_is_delivered_nowhere_and_takes_nobodys_place(home: Path) -> None:

@@ -63,7 +63,7 @@ async def test_a_name_leads_nowhere_and_a_body_has_a_limit(home: Path) -> None:
 async def test_only_those_whom_the_operator_trusts_with_the_machine_hand_files_in(home: Path) -> None:
     """SECURITY 8: what a tenant sends stays with what is theirs."""
     async with open_house(home, tools=ToolsConfig(trusted_owners=("ann",))) as house:
-        made = {name: (await house.desk.keys.create(KeyPlan(name=name, owner=name))).key for name in ("ann", "bob")}
+        made = {name: (await house.services.keys.create(KeyPlan(name=name, owner=name))).key for name in ("ann", "bob")}
         for name, status in (("ann", 201), ("bob", 403)):
             headers = {"authorization": f"Bearer {made[name]}"}
             await until(lambda headers=headers: _is_known(house, headers))

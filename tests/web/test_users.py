@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import gateway
-from holdfast.app.node import own_desk
+from holdfast.app.node import own_gateway
 from holdfast.config import Config, ServerConfig
-from holdfast.desk.local import LocalDesk
 from holdfast.operations.keys import KeyPlan
 from holdfast.operations.sessions import Opening
 from holdfast.web.application import endpoints
@@ -38,7 +37,7 @@ def reachable() -> Iterator[Path]:
 @needs_root
 async def test_another_user_gets_nothing_without_a_key_on_any_route(home: Path) -> None:
     async with open_house(home) as house:
-        session = await house.desk.sessions.open(Opening())
+        session = await house.services.sessions.open(Opening())
         for endpoint in endpoints(Streams(asyncio.Event()), Meter()):
             if endpoint.scope is None:
                 continue
@@ -52,7 +51,7 @@ async def test_another_user_gets_nothing_without_a_key_on_any_route(home: Path) 
         for path in ("/", "/health", "/ready", "/api/sign-in", "/openapi.json"):
             assert (await ask(house.url, "GET", path)).status == 200
         # With a key they are whoever the key is for.
-        key = (await house.desk.keys.create(KeyPlan(name="desk", owner="support"))).key
+        key = (await house.services.keys.create(KeyPlan(name="desk", owner="support"))).key
         assert (await ask(house.url, "GET", "/api/me", authorization=f"Bearer {key}")).body["owner"] == "support"
 
 
@@ -114,12 +113,11 @@ def test_the_kernel_knows_whose_an_open_connection_is_and_nothing_else_is_believ
 
 
 async def test_where_users_cannot_be_told_apart_a_key_is_made_for_programs_once(home: Path) -> None:
-    async with own_desk(Config(), home) as desk:
-        assert isinstance(desk, LocalDesk)
-        key = await gateway._programs_key(desk, ServerConfig(), closed=False)
-        (made,) = (await desk.keys.list()).items
+    async with own_gateway(Config(), home) as services:
+        key = await gateway._programs_key(services.keys, ServerConfig(), closed=False)
+        (made,) = (await services.keys.list()).items
         assert (made.owner, made.scopes, key.startswith(made.prefix)) == ("local", ("api",), True)
-        assert await gateway._programs_key(desk, ServerConfig(), closed=True) == ""
+        assert await gateway._programs_key(services.keys, ServerConfig(), closed=True) == ""
     async with open_house(home) as house:
         # On this machine they can be told apart, so nothing was printed; the key counts all the same.
         assert (house.log.key, (await house.web.get("/api/me")).status_code) == ("", 401)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx2
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.agent.scripted import Say, ScriptedAgent
+from holdfast.app.services import ServiceParts
 from holdfast.channels.webhook.routes import Routes
 from holdfast.channels.webhook.signatures import Scheme, sign
 from holdfast.clock import SystemClock
 from holdfast.core.redaction import Redaction
-from holdfast.desk.local import LocalDesk
 from holdfast.operations.lifecycle import Lifecycle
+from holdfast.operations.offline import absent
 from holdfast.store.migrations import migrate
 from holdfast.store.opening import store_path
 from holdfast.store.sqlite import SqliteDatabase
@@ -52,8 +54,10 @@ async def gateway(disk: FaultyDisk, home: Path) -> AsyncIterator[httpx2.AsyncCli
     try:
         async with running_engine(store, ScriptedAgent([Say("seen")])) as engine:
             life = Lifecycle(clock, home="", store="")
-            desk = LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock, channels=config, routes=routes)
-            transport = httpx2.ASGITransport(app=FromNobody(application(desk, life, Meter())))
+            parts = ServiceParts(store=store, engine=engine, lifecycle=life, clock=clock, channels=config, routes=routes)
+            transport = httpx2.ASGITransport(
+                app=FromNobody(application(partial(parts.server_services, absent(home)), life, Meter()))
+            )
             async with httpx2.AsyncClient(transport=transport, base_url="http://gateway") as client:
                 yield client
     finally:

@@ -83,8 +83,8 @@ async def test_pruning_removes_what_has_ended(home: Path) -> None:
         busy = (await send(house, "alerts", {"do": "wait 600 seconds"}, "busy")).json()
         chat = await house.session()
         await house.post(f"/api/sessions/{chat}/end")
-        assert await house.desk.sessions.prune(Pruning(channel="webhook")) == PruneResult(pruned=3)
-        assert await house.desk.sessions.prune(Pruning(channel="webhook")) == PruneResult(pruned=0)
+        assert await house.services.sessions.prune(Pruning(channel="webhook")) == PruneResult(pruned=3)
+        assert await house.services.sessions.prune(Pruning(channel="webhook")) == PruneResult(pruned=0)
         assert (await house.get(f"/api/sessions/{busy['session_id']}"))["state"] == "open"
         assert (await house.web.get(f"/api/sessions/{done[0]['session_id']}")).status_code == 404
         # What came before is known for longer than what became of it.
@@ -263,7 +263,7 @@ async def test_more_than_the_rate_is_429_and_duplicates_are_not_counted(home: Pa
 
 async def test_a_key_of_the_route_does_as_well_as_a_signature(home: Path) -> None:
     async with open_routes(home, alerts=route(), other=route()) as house:
-        made = await house.desk.keys.create(KeyPlan(name="ci", scopes=("webhook:alerts",)))
+        made = await house.services.keys.create(KeyPlan(name="ci", scopes=("webhook:alerts",)))
         body, shown = b'{"message": "x"}', {"Authorization": f"Bearer {made.key}"}
         assert told(await post(house, "alerts", body, {**shown, "Idempotency-Key": "k"})) == (202, "accepted")
         assert told(await post(house, "alerts", body, {**shown, "Idempotency-Key": "k"})) == (200, "duplicate")
@@ -371,37 +371,37 @@ async def test_an_empty_prompt_is_422(home: Path) -> None:
 async def test_a_route_is_added_used_changed_and_removed_while_the_gateway_runs(home: Path) -> None:
     """Hot: a route works at once, through a restart too; its secret is shown once."""
     async with open_routes(home, fixed=route()) as house:
-        desk = house.desk.webhooks
+        services = house.services.webhooks
         assert told(await send(house, "hot", {"message": "x"})) == (404, "not_found")
-        new = await desk.add(RoutePlan(name="hot", prompt="count to 1: {message}", events=("a",)))
+        new = await services.add(RoutePlan(name="hot", prompt="count to 1: {message}", events=("a",)))
         assert (new.url, new.secret[:6], new.route.source) == (f"{house.url}/webhooks/hot", "whsec_", "added")
         assert told(await send(house, "hot", {"message": "x", "type": "a"}, secret=new.secret)) == (202, "accepted")
         assert told(await send(house, "hot", {"message": "x"}, "d2", secret=new.secret)) == (200, "ignored")
-        changed = await desk.add(RoutePlan(name="hot", prompt="count to 2"))
+        changed = await services.add(RoutePlan(name="hot", prompt="count to 2"))
         assert (changed.secret, changed.route.created_at) == ("", new.route.created_at)
         assert told(await send(house, "hot", {"message": "x"}, "d2", secret=new.secret)) == (202, "accepted")
-        listed = (await desk.list()).items
+        listed = (await services.list()).items
         assert [(each.name, each.source) for each in listed] == [("fixed", "configuration"), ("hot", "added")]
-        assert new.secret not in (await house.web.get("/api/status")).text + str(listed) + str(await desk.get("hot"))
-        for ask in (desk.add(RoutePlan(name="fixed")), desk.remove("fixed")):
+        assert new.secret not in (await house.web.get("/api/status")).text + str(listed) + str(await services.get("hot"))
+        for ask in (services.add(RoutePlan(name="fixed")), services.remove("fixed")):
             with pytest.raises(Rejected, match="configuration"):
                 await ask
     async with open_routes(home) as house:
         assert told(await send(house, "hot", {"message": "x"}, "d2", secret=new.secret)) == (200, "duplicate")
-        await house.desk.webhooks.remove("hot")
+        await house.services.webhooks.remove("hot")
         assert told(await send(house, "hot", {"message": "x"}, "d3", secret=new.secret)) == (404, "not_found")
-        for ask in (house.desk.webhooks.remove("hot"), house.desk.webhooks.get("hot")):
+        for ask in (house.services.webhooks.remove("hot"), house.services.webhooks.get("hot")):
             with pytest.raises(NotFound):
                 await ask
 
 
 async def test_a_route_of_the_configuration_wins(home: Path) -> None:
     async with open_routes(home) as house:
-        new = await house.desk.webhooks.add(RoutePlan(name="alerts", prompt="count to 1"))
+        new = await house.services.webhooks.add(RoutePlan(name="alerts", prompt="count to 1"))
     async with open_routes(home, alerts=route()) as house:
         assert told(await send(house, "alerts", {"message": "x"}, secret=new.secret)) == (401, "unverified")
         assert told(await send(house, "alerts", {"message": "x"})) == (202, "accepted")
-        assert [each.source for each in (await house.desk.webhooks.list()).items] == ["configuration"]
+        assert [each.source for each in (await house.services.webhooks.list()).items] == ["configuration"]
 
 
 @pytest.mark.parametrize(
@@ -430,9 +430,9 @@ async def test_a_route_that_could_not_work_is_refused_when_it_is_added(home: Pat
     """Deliver to 169.254.169.254 is refused, and so is whatever else could only fail later."""
     async with open_routes(home) as house:
         with pytest.raises(Rejected) as refused:
-            await house.desk.webhooks.add(RoutePlan(**{"name": "hot", **plan}))
+            await house.services.webhooks.add(RoutePlan(**{"name": "hot", **plan}))
         assert hint in str(refused.value)
-        assert (await house.desk.webhooks.list()).items == []
+        assert (await house.services.webhooks.list()).items == []
 
 
 async def test_a_gateway_does_not_start_with_a_route_that_could_not_work(
@@ -462,9 +462,9 @@ async def test_a_secret_may_come_from_the_environment(home: Path, monkeypatch: p
 async def test_secrets_of_routes_reach_no_transcript(home: Path, caplog: pytest.LogCaptureFixture) -> None:
     """K1: a secret is masked from the moment that its route is there, whole or without its prefix."""
     async with open_routes(home, fixed=route(prompt="count to 1 and say: {message}")) as house:
-        new = await house.desk.webhooks.add(RoutePlan(name="hot", prompt="say: {message}"))
+        new = await house.services.webhooks.add(RoutePlan(name="hot", prompt="say: {message}"))
         # What answers are signed with is made up where the operator chose nothing.
-        own = (await house.desk.webhooks.secret()).secret
+        own = (await house.services.webhooks.secret()).secret
         for number, secret in enumerate((SECRET, SECRET[6:], new.secret, new.secret[6:], own, own[6:])):
             said = (await send(house, "fixed", {"message": f"it is {secret}!"}, f"s{number}")).json()
             await house.settled(said["turn_id"])
@@ -498,7 +498,7 @@ async def test_a_delivery_can_be_tried_again_by_its_operator(home: Path) -> None
     async with open_routes(home, alerts=route(prompt="fail")) as house:
         said = (await send(house, "alerts", {})).json()
         await house.settled(said["turn_id"])
-        again = await house.desk.turns.retry(TurnId(said["turn_id"]))
+        again = await house.services.turns.retry(TurnId(said["turn_id"]))
         assert (await house.settled(again.id))["state"] == "failed"
         assert (await ended(house, again.session_id))["end_reason"] == "webhook_complete"
         assert SessionId(said["session_id"]) != again.session_id

@@ -25,7 +25,7 @@ def server() -> Iterator[Server]:
 async def test_a_route_added_here_works_there(home: Path, server: Server) -> None:
     store = server.create_database("hooks")
     async with open_house(home / "a", store=store) as here, open_house(home / "b", store=store) as there:
-        new = await here.desk.webhooks.add(RoutePlan(name="hot", prompt="count to 1"))
+        new = await here.services.webhooks.add(RoutePlan(name="hot", prompt="count to 1"))
 
         async def works(delivery: str, status: int) -> bool:
             return (await send(there, "hot", {}, delivery, secret=new.secret)).status_code == status
@@ -34,7 +34,7 @@ async def test_a_route_added_here_works_there(home: Path, server: Server) -> Non
         both = await asyncio.gather(*(send(each, "hot", {}, "same", secret=new.secret) for each in (here, there) * 5))
         assert sorted(each.status_code for each in both) == [200] * 9 + [202]
         assert len({each.json()["turn_id"] for each in both}) == 1
-        await there.desk.webhooks.remove("hot")
+        await there.services.webhooks.remove("hot")
         assert told(await send(there, "hot", {}, "gone", secret=new.secret)) == (404, "not_found")
 
         async def is_gone() -> bool:

@@ -23,15 +23,16 @@ from holdfast.daemon.handover import Handover
 from holdfast.daemon.process import GatewayExit, Observer, run_until_stopped, signals, watched
 from holdfast.daemon.service_manager import ServiceManager
 from holdfast.daemon.watchdog import Watchdog
-from holdfast.desk.address import SOCKET
-from holdfast.desk.local import LocalDesk
 from holdfast.engine.supervisor import supervise
 from holdfast.errors import NodeLost, Unavailable
+from holdfast.home_files import SOCKET
+from holdfast.operations.caller import OPERATOR, Caller
 from holdfast.operations.doctor import Doctor, Report
-from holdfast.operations.gateway import Stop
-from holdfast.operations.keys import KeyPlan
+from holdfast.operations.gateway import Gateway, Stop
+from holdfast.operations.keys import KeyPlan, Keys
 from holdfast.operations.lifecycle import Lifecycle
 from holdfast.operations.logins import root_of
+from holdfast.operations.services import ServerServices
 from holdfast.operations.settings import Origin, Settings
 from holdfast.operations.setup import Setup
 from holdfast.operations.upkeep import Upkeep
@@ -117,13 +118,14 @@ class _Gateway:
                 if self.watchdog:
                     stack.enter_context(self.watchdog.hearing(heard))
                 await stack.enter_async_context(watched(self.watchdog, service_manager, self.hand_over))
-                desk = started.desk(life)
-                desk = replace(desk, care=await stack.enter_async_context(self._upkeep(desk, started)))
-                key = await self._open_to_clients(stack, desk, started)
+                parts = started.service_parts(life)
+                services = parts.services()
+                upkeep = await stack.enter_async_context(self._upkeep(services.gateway, started))
+                key = await self._open_to_clients(stack, partial(parts.server_services, upkeep), started)
                 # Open streams end before the server does.
                 stack.callback(life.closing.set)
                 await run_until_stopped(
-                    desk, self.config.gateway.drain_timeout, self.observer, service_manager, key, self.watchdog
+                    services, self.config.gateway.drain_timeout, self.observer, service_manager, key, self.watchdog
                 )
         except NodeLost as error:
             # After a machine has slept, other nodes have its turns; nothing else is lost.
@@ -149,15 +151,19 @@ class _Gateway:
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, PAUSE_MAX_S)
 
-    async def _open_to_clients(self, stack: contextlib.AsyncExitStack, desk: LocalDesk, started: Node) -> str:
+    async def _open_to_clients(
+        self, stack: contextlib.AsyncExitStack, services_of: Callable[[Caller], ServerServices], started: Node
+    ) -> str:
         """Answer HTTP on both listeners; return the key that was made for programs of this machine, if one was."""
         server, store, clock = self.config.server, started.store, started.resources.clock
-        meter, nonces = Meter(), Nonces()
-        app = application(desk, desk.lifecycle, meter, offered(self.config.model.name), nonces, started.redaction)
+        services, meter, nonces = services_of(OPERATOR), Meter(), Nonces()
+        app = application(
+            services_of, services.gateway.lifecycle, meter, offered(self.config.model.name), nonces, started.redaction
+        )
         keyring = Keyring(store.keys, store.wakes, clock, server.api_key)
         await keyring.load()
         await stack.enter_async_context(_beside({"keyring": keyring.run}, clock))
-        key = "" if can_tell() else await _programs_key(desk, server, closed=keyring.closes)
+        key = "" if can_tell() else await _programs_key(services.keys, server, closed=keyring.closes)
         rules = Rules(
             host=server.host,
             allowed_hosts=server.allowed_hosts,
@@ -175,12 +181,12 @@ class _Gateway:
         return key
 
     @contextlib.asynccontextmanager
-    async def _upkeep(self, desk: LocalDesk, running: Node) -> AsyncGenerator[Upkeep]:
+    async def _upkeep(self, gateway: Gateway, running: Node) -> AsyncGenerator[Upkeep]:
         """Yield the doctor, the settings and the set-up of this gateway."""
         origin = self.origin
 
         async def report() -> Report:
-            return await consult(self.home, origin.file, await desk.gateway.status(), required=origin.named)
+            return await consult(self.home, origin.file, await gateway.status(), required=origin.named)
 
         async def try_out(other: Config) -> None:
             server = replace(other.server, **{key.partition(".")[2]: value for key, value in origin.arguments.items()})
@@ -190,17 +196,17 @@ class _Gateway:
         doctor = Doctor(report)
         try:
             settings = Settings(origin, try_out, running.redaction)
-            setup = Setup(settings, lambda: desk.describe().demonstration, desk.clock, model_makers)
+            setup = Setup(settings, lambda: gateway.describe().demonstration, gateway.clock, model_makers)
             yield Upkeep(doctor=doctor, settings=settings, setup=setup)
         finally:
             await doctor.close()
 
 
-async def _programs_key(desk: LocalDesk, server: ServerConfig, *, closed: bool) -> str:
+async def _programs_key(keys: Keys, server: ServerConfig, *, closed: bool) -> str:
     """Return a new key for programs of this machine, where it cannot be told whose they are; empty where they have one."""
     if closed or server.api_key or server.password:
         return ""
-    return (await desk.keys.create(KeyPlan(name="programs of this machine", scopes=(API,)))).key
+    return (await keys.create(KeyPlan(name="programs of this machine", scopes=(API,)))).key
 
 
 @contextlib.asynccontextmanager

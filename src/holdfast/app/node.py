@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.app.services import ServiceParts, offline_services
 from holdfast.clock import SystemClock
 from holdfast.config import ChannelsConfig, Config, LimitsConfig, secrets, shown
 from holdfast.core.quotas import Quota
 from holdfast.core.redaction import Redaction, is_unguessable
-from holdfast.desk.address import LOCK, SOCKET
-from holdfast.desk.local import LocalDesk
-from holdfast.desk.reading import StoreReading
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.log_redaction import redacted_logs
@@ -23,6 +21,7 @@ from holdfast.engine.spool import Spool
 from holdfast.engine.timekeeper import steady_clock
 from holdfast.engine.tuning import Tuning
 from holdfast.errors import StoreDown, Unavailable
+from holdfast.home_files import LOCK, SOCKET
 from holdfast.offload.pool import Pool
 from holdfast.operations.lifecycle import Lifecycle
 from holdfast.operations.services import Services
@@ -89,8 +88,8 @@ class Node:
     def store(self) -> Store:
         return self.resources.store
 
-    def desk(self, lifecycle: Lifecycle) -> LocalDesk:
-        return LocalDesk(
+    def service_parts(self, lifecycle: Lifecycle) -> ServiceParts:
+        return ServiceParts(
             store=self.store,
             engine=self.engine,
             lifecycle=lifecycle,
@@ -185,19 +184,20 @@ async def _running(engine: Engine) -> AsyncGenerator[None]:
 
 
 @contextlib.asynccontextmanager
-async def own_desk(config: Config, home: Path) -> AsyncGenerator[Services]:
+async def own_gateway(config: Config, home: Path) -> AsyncGenerator[Services]:
     """Own a home and run its gateway for one command.  Raises `Owned`."""
     async with gateway(config, home) as running:
-        yield running.desk(Lifecycle(running.resources.clock, home=str(home), store=shown(config.store.url)))
+        life = Lifecycle(running.resources.clock, home=str(home), store=shown(config.store.url))
+        yield running.service_parts(life).services()
 
 
 @contextlib.asynccontextmanager
-async def reader(config: Config, home: Path) -> AsyncGenerator[StoreReading]:
+async def offline_gateway(config: Config, home: Path) -> AsyncGenerator[Services]:
     """Read the store of a home, while another process may own it."""
     with _named(config.store.url):
         store = await open_readonly(config.store.url, home)
     try:
-        yield StoreReading(store=store, channels=config.channels, home=home)
+        yield offline_services(store, home, config.channels)
     finally:
         await store.close()
 

@@ -56,11 +56,11 @@ class Heard:
     waits_for: ApprovalView | None = None
 
 
-async def conclude(desk: Services, session: SessionView, receipt: Receipt, as_json: bool) -> None:
+async def conclude(services: Services, session: SessionView, receipt: Receipt, as_json: bool) -> None:
     """Show what comes of a message, and end with a code that tells whether it was answered."""
-    async with _cancelling(desk, receipt.turn_id):
-        heard = await _listen(desk, session, receipt, quiet=as_json)
-    turn = await desk.turns.get(receipt.turn_id)
+    async with _cancelling(services, receipt.turn_id):
+        heard = await _listen(services, session, receipt, quiet=as_json)
+    turn = await services.turns.get(receipt.turn_id)
     if as_json:
         waiting = {"question": heard.waits_for} if heard.waits_for else {}
         print_json({**msgspec.to_builtins(turn), "text": heard.text, **waiting})
@@ -70,37 +70,37 @@ async def conclude(desk: Services, session: SessionView, receipt: Receipt, as_js
         sys.exit(EXIT_FAILED)
 
 
-async def rested(desk: Services, turn_id: TurnId) -> TurnView:
+async def rested(services: Services, turn_id: TurnId) -> TurnView:
     """Return a turn as it is; where the gateway is our own and ends with this command, as it comes to rest."""
-    turn = await desk.turns.get(turn_id)
-    if (await desk.gateway.health()).pid != os.getpid():
+    turn = await services.turns.get(turn_id)
+    if (await services.gateway.health()).pid != os.getpid():
         return turn
-    while turn.state not in SETTLED and turn.state is not TurnState.WAITING and not await _held_up(desk, turn):
+    while turn.state not in SETTLED and turn.state is not TurnState.WAITING and not await _held_up(services, turn):
         await asyncio.sleep(_LOOK_S)
-        turn = await desk.turns.get(turn_id)
+        turn = await services.turns.get(turn_id)
     return turn
 
 
-async def _held_up(desk: Services, turn: TurnView) -> ApprovalView | None:
+async def _held_up(services: Services, turn: TurnView) -> ApprovalView | None:
     """Return the question of an earlier turn that one has to wait for, or of the one that it joined."""
     if turn.state is not TurnState.QUEUED and not turn.joined_to:
         return None
-    asked = (await desk.approvals.list(session_id=turn.session_id, limit=1)).items
+    asked = (await services.approvals.list(session_id=turn.session_id, limit=1)).items
     return asked[0] if asked and asked[0].turn_id != turn.id else None
 
 
 @contextlib.asynccontextmanager
-async def _cancelling(desk: Services, turn_id: TurnId) -> AsyncGenerator[None]:
+async def _cancelling(services: Services, turn_id: TurnId) -> AsyncGenerator[None]:
     """Take Ctrl-C as the wish to cancel a turn; else it would look like a crash where the gateway is our own."""
     try:
         yield
     except asyncio.CancelledError:
         with contextlib.suppress(HoldfastError):
-            await asyncio.create_task(desk.turns.cancel(turn_id))
+            await asyncio.create_task(services.turns.cancel(turn_id))
         raise
 
 
-async def _listen(desk: Services, session: SessionView, receipt: Receipt, *, quiet: bool) -> Heard:
+async def _listen(services: Services, session: SessionView, receipt: Receipt, *, quiet: bool) -> Heard:
     """Show an answer as it comes: with its tools on a terminal, alone in a pipe.
 
     At a terminal, questions can be answered; without one the first question ends it.
@@ -109,13 +109,13 @@ async def _listen(desk: Services, session: SessionView, receipt: Receipt, *, qui
     narrator = Narrator(page, is_mine=lambda _: True)
     shown = sys.stdout.isatty() and not quiet
     attended = sys.stdin.isatty() and shown
-    if standing := await _held_up(desk, await desk.turns.get(receipt.turn_id)):
+    if standing := await _held_up(services, await services.turns.get(receipt.turn_id)):
         if shown:
             page.print(Styled(_BEHIND, "dim"))
             narrator.ask(standing)
-        if not attended or not await _answered(desk, page, standing):
+        if not attended or not await _answered(services, page, standing):
             return Heard(waits_for=standing)
-    async for entry in _entries(desk, _Place.of(session, receipt)):
+    async for entry in _entries(services, _Place.of(session, receipt)):
         if shown:
             narrator.tell(entry)
         elif isinstance(entry.event, Note):
@@ -126,16 +126,16 @@ async def _listen(desk: Services, session: SessionView, receipt: Receipt, *, qui
             return Heard(text=entry.event.text if isinstance(entry.event, TurnCompleted) else "")
         if isinstance(entry.event, ApprovalAsked):
             asked = cards.asked(entry, entry.event)
-            if not attended or not await _answered(desk, page, asked):
+            if not attended or not await _answered(services, page, asked):
                 return Heard(text=asked.text if asked.turn_id == receipt.turn_id else "", waits_for=asked)
     return Heard()
 
 
-async def _answered(desk: Services, page: PipeScreen, asked: ApprovalView) -> bool:
+async def _answered(services: Services, page: PipeScreen, asked: ApprovalView) -> bool:
     """Let the person at the terminal answer; False where they leave it open."""
     if (typed := await page.line()) is None:
         return False
-    await desk.turns.answer(asked.turn_id, Answer(text=cards.reply(asked, typed), question_id=asked.question_id))
+    await services.turns.answer(asked.turn_id, Answer(text=cards.reply(asked, typed), question_id=asked.question_id))
     return True
 
 
@@ -160,10 +160,10 @@ def outcome(turn: TurnView, asked: ApprovalView | None) -> str:
     return f"{became}: {reason}" if (reason := turn.error or turn.cause) else became
 
 
-async def _entries(desk: Services, place: _Place) -> AsyncGenerator[Entry]:
+async def _entries(services: Services, place: _Place) -> AsyncGenerator[Entry]:
     """Yield the entries of one turn until it comes to rest, and what those before it ask: it has to wait for that."""
     turn_id = place.turn_id
-    async with contextlib.aclosing(desk.sessions.follow(place.session_id, place.after)) as entries:
+    async with contextlib.aclosing(services.sessions.follow(place.session_id, place.after)) as entries:
         async for entry in entries:
             if entry.turn_id != turn_id:
                 if isinstance(entry.event, ApprovalAsked):

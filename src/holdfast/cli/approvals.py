@@ -32,9 +32,9 @@ def approvals() -> None:
 @run_async
 async def list_(frame: Frame, session: str | None, limit: int, cursor: str | None, as_json: bool) -> None:
     """List open questions, the oldest first."""
-    async with frame.reading() as desk:
-        session_id = (await find_session(desk, session)).id if session else None
-        page = await desk.approvals.list(session_id=session_id, cursor=cursor, limit=limit)
+    async with frame.reading_services() as services:
+        session_id = (await find_session(services, session)).id if session else None
+        page = await services.approvals.list(session_id=session_id, cursor=cursor, limit=limit)
     if as_json:
         print_json(page)
         return
@@ -77,13 +77,13 @@ async def deny(frame: Frame, approval: str, as_json: bool) -> None:
 
 
 async def _decide(frame: Frame, name: str, decision: Decision, as_json: bool) -> None:
-    async with frame.desk() as desk:
-        asked = await find(desk.approvals, name)
+    async with frame.services() as services:
+        asked = await find(services.approvals, name)
         if asked.about is About.ANSWER:
             raise Rejected(f"{asked.id} is a question, not an approval: {asked.text}; {how_to_answer(asked)}")
         said = decided(asked, yes=decision is not Decision.DENY, length=decision)
-        await desk.turns.answer(asked.turn_id, Answer(text=said, question_id=asked.question_id))
-        turn = await rested(desk, asked.turn_id)
+        await services.turns.answer(asked.turn_id, Answer(text=said, question_id=asked.question_id))
+        turn = await rested(services, asked.turn_id)
     if as_json:
         print_json({"id": asked.id, "decision": decision, "turn": turn})
     else:
@@ -104,8 +104,8 @@ _SAID = {
 @run_async
 async def grants(frame: Frame, as_json: bool) -> None:
     """List the actions that you have allowed for a session or for ever."""
-    async with frame.reading() as desk:
-        page = await desk.approvals.grants()
+    async with frame.reading_services() as services:
+        page = await services.approvals.grants()
     if as_json:
         print_json(page)
         return
@@ -123,8 +123,8 @@ async def grants(frame: Frame, as_json: bool) -> None:
 @run_async
 async def revoke(frame: Frame, grant: str, as_json: bool) -> None:
     """Revoke GRANT, so that you are asked again."""
-    async with frame.desk() as desk:
-        taken = await desk.approvals.revoke(grant)
+    async with frame.services() as services:
+        taken = await services.approvals.revoke(grant)
     if as_json:
         print_json(taken)
     else:

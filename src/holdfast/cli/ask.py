@@ -36,13 +36,15 @@ from holdfast.operations.sessions import Message
 async def ask(frame: Frame, text: str, key: str, busy: str | None, files: tuple[Path, ...], as_json: bool) -> None:
     """Ask one question.  The answer goes to stdout; the exit code is 0 if the turn completed."""
     images = tuple(read_image(file) for file in files)
-    async with frame.desk() as desk:
-        session = await open_session(desk, key)
-        receipt = await desk.sessions.send(session.id, Message(text=text, busy=Busy(busy) if busy else None, images=images))
+    async with frame.services() as services:
+        session = await open_session(services, key)
+        receipt = await services.sessions.send(
+            session.id, Message(text=text, busy=Busy(busy) if busy else None, images=images)
+        )
         if receipt.reply is not None and not receipt.turn_id:
             print_json(receipt) if as_json else print_text(f"{receipt.reply}\n")
             return
-        await conclude(desk, session, receipt, as_json)
+        await conclude(services, session, receipt, as_json)
 
 
 def read_image(file: Path) -> Image:

@@ -44,38 +44,38 @@ _FINISHES = "The answer is finished first, for no other gateway runs; Ctrl-C end
 @run_async
 async def chat(frame: Frame, key: str) -> None:
     """Chat in the terminal.  Write on while it answers; Ctrl-C stops an answer, Ctrl-D leaves."""
-    async with frame.desk() as desk:
+    async with frame.services() as services:
         where = visible(f" · session {key} · {tilde(frame.home)} · Ctrl-D leaves")
         console.print(Text.assemble(("Holdfast", "bold"), (where, "dim")))
-        session = await open_session(desk, key)
-        transcript = await desk.sessions.transcript(session.id)
-        question = await _open_question(desk, session.id)
+        session = await open_session(services, key)
+        transcript = await services.sessions.transcript(session.id)
+        question = await _open_question(services, session.id)
         for item in transcript.items[-_SHOWN_AT_START:]:
             if question is None or item.role is not Role.QUESTION or item.turn_id != question.turn_id:
                 print_item(item)
         with screen() as page:
-            await Chat(desk, page, session).run(transcript.seq, question)
+            await Chat(services, page, session).run(transcript.seq, question)
         console.print()
 
 
-async def open_session(desk: Services, name: str) -> SessionView:
+async def open_session(services: Services, name: str) -> SessionView:
     """Return the session with an id, or the open one of a key, made if need be."""
     if looks_like_id(name):
-        return await desk.sessions.get(SessionId(name))
-    return await desk.sessions.open(Opening(key=name, channel=CHANNEL))
+        return await services.sessions.get(SessionId(name))
+    return await services.sessions.open(Opening(key=name, channel=CHANNEL))
 
 
-async def _open_question(desk: Services, session_id: SessionId) -> ApprovalView | None:
+async def _open_question(services: Services, session_id: SessionId) -> ApprovalView | None:
     """Return the question that a turn of a session still waits with."""
-    found = (await desk.approvals.list(session_id=session_id, limit=1)).items
+    found = (await services.approvals.list(session_id=session_id, limit=1)).items
     return found[0] if found else None
 
 
 class Chat:
     """One person at one screen.  All that happens in the session is shown as it happens, also what others caused."""
 
-    def __init__(self, desk: Services, page: Screen, session: SessionView) -> None:
-        self._desk = desk
+    def __init__(self, services: Services, page: Screen, session: SessionView) -> None:
+        self._services = services
         self._page = page
         self._session = session
         self._narrator = Narrator(page, is_mine=lambda turn_id: turn_id in self._mine)
@@ -106,7 +106,7 @@ class Chat:
         self._follower = self._group.create_task(self._tell(session_id, after), name="follower")
 
     async def _tell(self, session_id: SessionId, after: int) -> None:
-        async with contextlib.aclosing(self._desk.sessions.follow(session_id, after)) as entries:
+        async with contextlib.aclosing(self._services.sessions.follow(session_id, after)) as entries:
             async for entry in entries:
                 async with self._sending:
                     self._hear(entry)
@@ -150,7 +150,7 @@ class Chat:
             self._narrator.answered()
             try:
                 answer = Answer(text=cards.reply(question, text), question_id=question.question_id)
-                await self._desk.turns.answer(question.turn_id, answer)
+                await self._services.turns.answer(question.turn_id, answer)
             except IllegalMove:
                 if question.about is not About.ANSWER:
                     raise
@@ -160,7 +160,7 @@ class Chat:
 
     async def _send(self, text: str) -> None:
         async with self._sending:
-            receipt = await self._desk.sessions.send(self._session.id, Message(text=text))
+            receipt = await self._services.sessions.send(self._session.id, Message(text=text))
             if receipt.turn_id:
                 self._mine.add(receipt.turn_id)
                 self._awaited.add(receipt.turn_id)
@@ -172,7 +172,7 @@ class Chat:
     async def _move(self, session_id: SessionId) -> None:
         """Go on in another session, which a message has opened: its journal begins with that."""
         self._follower.cancel()
-        self._session = await self._desk.sessions.get(session_id)
+        self._session = await self._services.sessions.get(session_id)
         self._narrator.live.clear()
         self._narrator.answered()
         self._follow(session_id, 0)
@@ -181,7 +181,7 @@ class Chat:
         if question := self._narrator.question:
             self._page.print(Text(f"It waits for you: {cards.how_to_answer(question)}", "dim"))
         elif self._narrator.live:
-            is_own = (await self._desk.gateway.health()).pid == os.getpid()
+            is_own = (await self._services.gateway.health()).pid == os.getpid()
             self._page.print(Text(_FINISHES if is_own else _GOES_ON, "dim"))
 
     @contextlib.contextmanager
@@ -216,4 +216,4 @@ class Chat:
 
     async def _cancel(self, turn_id: TurnId) -> None:
         with contextlib.suppress(Rejected, Unavailable):
-            await self._desk.turns.cancel(turn_id)
+            await self._services.turns.cancel(turn_id)

@@ -27,10 +27,10 @@ from holdfast.cli.frame import (
     visible,
 )
 from holdfast.cli.serve import count, progress, rest, verb
-from holdfast.client.contact import running_desk
+from holdfast.client.contact import running_gateway
 from holdfast.core.timekeeping import lead
-from holdfast.desk.address import LOCK
 from holdfast.errors import NotRunning, Unavailable
+from holdfast.home_files import LOCK
 from holdfast.ids import NodeId
 from holdfast.operations.gateway import AgentView, Status, Stop
 from holdfast.operations.segments import in_words
@@ -48,8 +48,8 @@ ENDING_MAX_S = 30
 @run_async
 async def status(frame: Frame, as_json: bool) -> None:
     """Show what the running gateway is doing."""
-    async with running_desk(frame.home) as desk:
-        glance = await desk.gateway.status()
+    async with running_gateway(frame.home) as services:
+        glance = await services.gateway.status()
     if as_json:
         print_json(glance)
     else:
@@ -64,10 +64,10 @@ async def status(frame: Frame, as_json: bool) -> None:
 @run_async
 async def stop(frame: Frame, timeout: float | None) -> None:
     """Stop the running gateway.  Running turns may finish first."""
-    async with running_desk(frame.home) as desk, spinning() as spinner:
-        pid = (await desk.gateway.health()).pid
-        await desk.gateway.stop(Stop(timeout=timeout))
-        await _drained(desk, spinner)
+    async with running_gateway(frame.home) as services, spinning() as spinner:
+        pid = (await services.gateway.health()).pid
+        await services.gateway.stop(Stop(timeout=timeout))
+        await _drained(services, spinner)
     await _gone(frame.home, pid)
     console.print(f"Stopped (pid {pid}).")
 
@@ -80,20 +80,20 @@ async def stop(frame: Frame, timeout: float | None) -> None:
 @run_async
 async def restart(frame: Frame, timeout: float | None) -> None:
     """Restart the running gateway.  Running turns may finish first; the others try to continue afterwards."""
-    async with running_desk(frame.home) as desk, spinning() as spinner:
-        before = await desk.gateway.health()
-        await desk.gateway.stop(Stop(restart=True, timeout=timeout))
-        await _drained(desk, spinner)
+    async with running_gateway(frame.home) as services, spinning() as spinner:
+        before = await services.gateway.health()
+        await services.gateway.stop(Stop(restart=True, timeout=timeout))
+        await _drained(services, spinner)
         spinner.update("Restarting: waiting for the gateway to be back")
         glance = await _back(frame.home, before.node)
     say(f"Restarted (pid {glance.pid}), listening on {glance.url}.")
     print_lines(glance.boot, indent=2)
 
 
-async def _drained(desk: Services, spinner: Spinner) -> None:
+async def _drained(services: Services, spinner: Spinner) -> None:
     """Wait until the gateway has stopped answering."""
     with contextlib.suppress(Unavailable):
-        while drain := (await desk.gateway.status()).drain:
+        while drain := (await services.gateway.status()).drain:
             spinner.update(progress(drain))
             await asyncio.sleep(LOOK_S)
 
@@ -122,8 +122,8 @@ async def _back(home: Path, old: NodeId) -> Status:
     deadline = time.monotonic() + ENDING_MAX_S
     while True:
         with contextlib.suppress(Unavailable):
-            async with running_desk(home) as desk:
-                glance = await desk.gateway.status()
+            async with running_gateway(home) as services:
+                glance = await services.gateway.status()
             if glance.node != old and glance.ready:
                 return glance
         if time.monotonic() > deadline:

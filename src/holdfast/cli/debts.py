@@ -74,12 +74,12 @@ async def status(frame: Frame, session: str | None, as_json: bool) -> None:
 
     SESSION is the id or the key of a conversation.  `holdfast memory --help` explains the words.
     """
-    async with frame.reading() as desk:
+    async with frame.reading_services() as services:
         if session is not None:
-            page = await desk.memories.segments(session_id=(await find(desk, session)).id, limit=SIZE_MAX)
+            page = await services.memories.segments(session_id=(await find(services, session)).id, limit=SIZE_MAX)
             _print_receipts(page.items) if not as_json else print_json(page)
             return
-        found = await desk.memories.status()
+        found = await services.memories.status()
     if as_json:
         print_json(found)
     else:
@@ -100,17 +100,17 @@ async def commit(frame: Frame, session: str | None, every: bool, wait: bool, as_
     """
     if every == (session is not None):
         raise click.UsageError("Name a SESSION, or say --all.")
-    async with frame.desk() as desk:
+    async with frame.services() as services:
         if session is None:
-            await _commit_all(desk, wait=wait, as_json=as_json)
+            await _commit_all(services, wait=wait, as_json=as_json)
             return
         # An unknown session has nothing to commit.
-        session_id = (await find(desk, session)).id if session else SessionId("")
-        committed = await desk.memories.commit(Payment(session_id=session_id, wait=wait))
+        session_id = (await find(services, session)).id if session else SessionId("")
+        committed = await services.memories.commit(Payment(session_id=session_id, wait=wait))
         if as_json:
             print_json(committed)
         elif session_id:
-            await _tell_commit(desk, session_id, committed.committed)
+            await _tell_commit(services, session_id, committed.committed)
         else:
             say("Nothing is owed.")
 
@@ -125,8 +125,8 @@ async def waive(frame: Frame, segment: str, as_json: bool) -> None:
 
     That is for a provider that will never be back: what the same conversation owes behind it then goes on.
     """
-    async with frame.desk() as desk:
-        waived = await desk.memories.waive(SegmentId(segment))
+    async with frame.services() as services:
+        waived = await services.memories.waive(SegmentId(segment))
     if as_json:
         print_json(waived)
     else:
@@ -194,12 +194,12 @@ class _Course:
 
 
 async def _replay(frame: Frame, plan: Replaying, course: _Course, as_json: bool) -> None:
-    async with frame.desk() as desk:
-        course.add(await desk.memories.replay(_next(plan, course, limit=0)))
+    async with frame.services() as services:
+        course.add(await services.memories.replay(_next(plan, course, limit=0)))
         with bar(as_json) as progress:
             task = progress.add_task(f"replaying into {course.provider}", total=course.left)
             while not course.over:
-                course.add(await desk.memories.replay(_next(plan, course)))
+                course.add(await services.memories.replay(_next(plan, course)))
                 progress.update(task, completed=course.replayed + len(course.failures))
 
 
@@ -219,20 +219,20 @@ def _print_replay(course: _Course) -> None:
         print_table(("segment", "session", "why"), lines, "")
 
 
-async def _commit_all(desk: Services, *, wait: bool, as_json: bool) -> None:
-    owing = await _owing(desk, (SegmentState.OPEN, SegmentState.SEALED, SegmentState.COMMITTING))
+async def _commit_all(services: Services, *, wait: bool, as_json: bool) -> None:
+    owing = await _owing(services, (SegmentState.OPEN, SegmentState.SEALED, SegmentState.COMMITTING))
     free = asyncio.Semaphore(SIDE_BY_SIDE)
 
     async def pay(session_id: SessionId, progress: Progress) -> None:
         async with free:
-            await desk.memories.commit(Payment(session_id=session_id, wait=wait))
+            await services.memories.commit(Payment(session_id=session_id, wait=wait))
         progress.advance(task)
 
     with bar(as_json) as progress:
         task = progress.add_task("committing", total=len(owing))
         await asyncio.gather(*(pay(each, progress) for each in owing))
     # What the gateway paid meanwhile by itself is paid as well, and what was said meanwhile is no failure.
-    left = set(await _owing(desk, (SegmentState.SEALED, SegmentState.COMMITTING))) & set(owing)
+    left = set(await _owing(services, (SegmentState.SEALED, SegmentState.COMMITTING))) & set(owing)
     paid = len(owing) - len(left)
     if as_json:
         print_json({"sessions": len(owing), "committed": paid, "failed": len(left)})
@@ -246,24 +246,24 @@ async def _commit_all(desk: Services, *, wait: bool, as_json: bool) -> None:
         sys.exit(EXIT_FAILED)
 
 
-async def _owing(desk: Services, states: Sequence[SegmentState]) -> list[SessionId]:
+async def _owing(services: Services, states: Sequence[SegmentState]) -> list[SessionId]:
     """Return the sessions with a segment in one of these states, the oldest first."""
     found: dict[SessionId, None] = {}
     cursor: str | None = None
     while True:
-        page = await desk.memories.segments(unpaid=True, cursor=cursor, limit=SIZE_MAX)
+        page = await services.memories.segments(unpaid=True, cursor=cursor, limit=SIZE_MAX)
         found |= {each.session_id: None for each in page.items if each.state in states}
         cursor = page.next_cursor
         if cursor is None:
             return list(reversed(found))
 
 
-async def _tell_commit(desk: Services, session_id: SessionId, committed: bool) -> None:
+async def _tell_commit(services: Services, session_id: SessionId, committed: bool) -> None:
     if committed:
-        done = await desk.memories.segments(session_id=session_id, state=SegmentState.COMMITTED, limit=1)
+        done = await services.memories.segments(session_id=session_id, state=SegmentState.COMMITTED, limit=1)
         say(f"{session_id} is committed: {', '.join(each.receipt or 'done' for each in done.items)}.")
         return
-    owed = (await desk.memories.segments(session_id=session_id, unpaid=True, limit=SIZE_MAX)).items
+    owed = (await services.memories.segments(session_id=session_id, unpaid=True, limit=SIZE_MAX)).items
     if not owed:
         say(f"{session_id} owes nothing.")
         return

@@ -37,10 +37,10 @@ def deliveries() -> None:
 @run_async
 async def list_(frame: Frame, session: str | None, state: str | None, limit: int, cursor: str | None, as_json: bool) -> None:
     """List deliveries, the newest first."""
-    async with frame.reading() as desk:
-        session_id = (await find(desk, session)).id if session else None
+    async with frame.reading_services() as services:
+        session_id = (await find(services, session)).id if session else None
         chosen = DeliveryState(state) if state else None
-        page = await desk.deliveries.list(state=chosen, session_id=session_id, cursor=cursor, limit=limit)
+        page = await services.deliveries.list(state=chosen, session_id=session_id, cursor=cursor, limit=limit)
     if as_json:
         print_json(page)
         return
@@ -58,8 +58,8 @@ async def list_(frame: Frame, session: str | None, state: str | None, limit: int
 @run_async
 async def show(frame: Frame, delivery: str, as_json: bool) -> None:
     """Show one DELIVERY."""
-    async with frame.reading() as desk:
-        found = await desk.deliveries.get(DeliveryId(delivery))
+    async with frame.reading_services() as services:
+        found = await services.deliveries.get(DeliveryId(delivery))
     if as_json:
         print_json(found)
     else:
@@ -74,8 +74,8 @@ async def show(frame: Frame, delivery: str, as_json: bool) -> None:
 @run_async
 async def retry(frame: Frame, delivery: str, as_json: bool) -> None:
     """Send DELIVERY again after it was given up."""
-    async with frame.desk() as desk:
-        found = await desk.deliveries.retry(DeliveryId(delivery))
+    async with frame.services() as services:
+        found = await services.deliveries.retry(DeliveryId(delivery))
     if as_json:
         print_json(found)
     else:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.frame import EXIT_FAILED, console, json_option, print_json, run_async, visible
-from holdfast.client.contact import running_desk
+from holdfast.client.contact import running_gateway
 from holdfast.config import config_file
 from holdfast.errors import HoldfastError
 from holdfast.operations.doctor import Report
@@ -59,8 +59,8 @@ async def check_up(home: Path, file: Path, *, required: bool) -> Report:
 
 async def _gateway(home: Path) -> Status | Exception:
     try:
-        async with asyncio.timeout(ANSWER_TIMEOUT_S), running_desk(home) as desk:
-            return await desk.gateway.status()
+        async with asyncio.timeout(ANSWER_TIMEOUT_S), running_gateway(home) as services:
+            return await services.gateway.status()
     except (HoldfastError, OSError, TimeoutError) as error:
         return error
 

@@ -68,13 +68,13 @@ class Frame:
         keep_apart("the configuration file", [file], config, home)
         return cls(home=home, config=config, file=file, named=named)
 
-    def desk(self) -> AbstractAsyncContextManager[Services]:
+    def services(self) -> AbstractAsyncContextManager[Services]:
         """Reach the running gateway, or be one for as long as this command lasts."""
-        return contact.desk(self.config, self.home, _tell_absent)
+        return contact.services(self.config, self.home, _tell_absent)
 
-    def reading(self) -> AbstractAsyncContextManager[Services]:
+    def reading_services(self) -> AbstractAsyncContextManager[Services]:
         """Read from the running gateway, or from the store while none runs."""
-        return contact.reading(self.config, self.home)
+        return contact.reading_services(self.config, self.home)
 
 
 class Group(click.Group):

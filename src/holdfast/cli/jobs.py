@@ -21,8 +21,8 @@ def jobs() -> None:
 @run_async
 async def list_(frame: Frame, as_json: bool) -> None:
     """List all jobs by name."""
-    async with frame.reading() as desk:
-        page = await desk.jobs.list(limit=SIZE_MAX)
+    async with frame.reading_services() as services:
+        page = await services.jobs.list(limit=SIZE_MAX)
     if as_json:
         print_json(page)
         return
@@ -45,8 +45,8 @@ async def list_(frame: Frame, as_json: bool) -> None:
 @run_async
 async def add(frame: Frame, name: str, schedule: str, prompt: str, deliver: str | None, as_json: bool) -> None:
     """Add or change the job NAME."""
-    async with frame.desk() as desk:
-        job = await desk.jobs.save(Plan(name=name, schedule=schedule, prompt=prompt, deliver=deliver))
+    async with frame.services() as services:
+        job = await services.jobs.save(Plan(name=name, schedule=schedule, prompt=prompt, deliver=deliver))
     _tell(job, as_json)
 
 
@@ -57,8 +57,8 @@ async def add(frame: Frame, name: str, schedule: str, prompt: str, deliver: str 
 @run_async
 async def show(frame: Frame, name: str, as_json: bool) -> None:
     """Show the job NAME and its last runs."""
-    async with frame.reading() as desk:
-        job = await desk.jobs.get(name)
+    async with frame.reading_services() as services:
+        job = await services.jobs.get(name)
     if as_json:
         print_json(job)
         return
@@ -76,9 +76,9 @@ async def show(frame: Frame, name: str, as_json: bool) -> None:
 @run_async
 async def run(frame: Frame, name: str, as_json: bool) -> None:
     """Run the job NAME now."""
-    async with frame.desk() as desk:
-        receipt = await desk.jobs.run(name)
-        await rested(desk, receipt.turn_id)
+    async with frame.services() as services:
+        receipt = await services.jobs.run(name)
+        await rested(services, receipt.turn_id)
     if as_json:
         print_json(receipt)
     else:
@@ -92,8 +92,8 @@ async def run(frame: Frame, name: str, as_json: bool) -> None:
 @run_async
 async def pause(frame: Frame, name: str, as_json: bool) -> None:
     """Pause the job NAME until it is resumed."""
-    async with frame.desk() as desk:
-        _tell(await desk.jobs.pause(name), as_json)
+    async with frame.services() as services:
+        _tell(await services.jobs.pause(name), as_json)
 
 
 @jobs.command()
@@ -103,8 +103,8 @@ async def pause(frame: Frame, name: str, as_json: bool) -> None:
 @run_async
 async def resume(frame: Frame, name: str, as_json: bool) -> None:
     """Resume the job NAME."""
-    async with frame.desk() as desk:
-        _tell(await desk.jobs.resume(name), as_json)
+    async with frame.services() as services:
+        _tell(await services.jobs.resume(name), as_json)
 
 
 @jobs.command()
@@ -114,8 +114,8 @@ async def resume(frame: Frame, name: str, as_json: bool) -> None:
 @run_async
 async def remove(frame: Frame, name: str, as_json: bool) -> None:
     """Remove the job NAME; its sessions stay."""
-    async with frame.desk() as desk:
-        await desk.jobs.remove(name)
+    async with frame.services() as services:
+        await services.jobs.remove(name)
     if as_json:
         print_json({"removed": name})
     else:

@@ -37,8 +37,8 @@ def keys() -> None:
 async def create(frame: Frame, name: str, scopes: tuple[str, ...], owner: str, rate_limit: int, as_json: bool) -> None:
     """Create a key and show it once."""
     plan = KeyPlan(name=name, scopes=scopes or (API,), owner=owner, rate_limit=rate_limit)
-    async with frame.desk() as desk:
-        made = await desk.keys.create(plan)
+    async with frame.services() as services:
+        made = await services.keys.create(plan)
     if as_json:
         print_json(made)
         return
@@ -57,8 +57,8 @@ async def create(frame: Frame, name: str, scopes: tuple[str, ...], owner: str, r
 @run_async
 async def list_(frame: Frame, every: bool, as_json: bool) -> None:
     """List keys by their first characters."""
-    async with frame.reading() as desk:
-        page = await desk.keys.list()
+    async with frame.reading_services() as services:
+        page = await services.keys.list()
     if as_json:
         print_json(page)
         return
@@ -79,8 +79,8 @@ async def list_(frame: Frame, every: bool, as_json: bool) -> None:
 @run_async
 async def revoke(frame: Frame, key: str, as_json: bool) -> None:
     """Revoke KEY: its id, its name or its first characters."""
-    async with frame.desk() as desk:
-        gone = await desk.keys.revoke(key)
+    async with frame.services() as services:
+        gone = await services.keys.revoke(key)
     if as_json:
         print_json(gone)
         return

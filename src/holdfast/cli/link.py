@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.frame import Frame, json_option, moment, print_json, run_async, say
-from holdfast.client.contact import running_desk
+from holdfast.client.contact import running_gateway
 
 
 @click.command()
@@ -14,8 +14,8 @@ from holdfast.client.contact import running_desk
 @run_async
 async def link(frame: Frame, as_json: bool) -> None:
     """Print a link that signs one browser in."""
-    async with running_desk(frame.home) as desk:
-        made = await desk.logins.link()
+    async with running_gateway(frame.home) as services:
+        made = await services.logins.link()
     if as_json:
         print_json(made)
         return

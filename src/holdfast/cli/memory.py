@@ -77,14 +77,14 @@ async def show(frame: Frame, memory: str | None, limit: int, markdown: bool, as_
     """Show all memories, or the source of MEMORY (its id)."""
     if memory is not None and markdown:
         raise click.UsageError("--markdown shows all of it: leave MEMORY out.")
-    async with frame.reading() as desk:
+    async with frame.reading_services() as services:
         if memory is not None:
-            await _show_one(desk, MemoryId(memory), as_json)
+            await _show_one(services, MemoryId(memory), as_json)
         elif markdown:
-            document = await desk.memories.document()
+            document = await services.memories.document()
             print_json(document) if as_json else print_text(document.markdown)
         else:
-            _list(await _first(desk, limit), as_json)
+            _list(await _first(services, limit), as_json)
 
 
 @memory.command()
@@ -99,9 +99,9 @@ async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool
     A provider elsewhere is asked as well, and what it recalls is shown apart.
     """
     query = " ".join(words)
-    async with frame.reading() as desk:
-        page = await desk.memories.list(query=query, limit=limit)
-        recalled = await desk.memories.recall(query, limit)
+    async with frame.reading_services() as services:
+        page = await services.memories.list(query=query, limit=limit)
+        recalled = await services.memories.recall(query, limit)
     configured = frame.config.memory.provider
     if not recalled.provider and configured not in (BUILTIN, NO_PROVIDER):
         recalled = replace(recalled, problem=f"{configured} was not asked, as no gateway runs with it")
@@ -120,8 +120,8 @@ async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool
 @run_async
 async def add(frame: Frame, text: str, as_json: bool) -> None:
     """Remember TEXT."""
-    async with frame.desk() as desk:
-        added = await desk.memories.add(Remembered(text=text))
+    async with frame.services() as services:
+        added = await services.memories.add(Remembered(text=text))
     if as_json:
         print_json(added)
     else:
@@ -143,8 +143,8 @@ async def edit(frame: Frame, file: str | None, base: str | None, as_json: bool) 
     """
     if base and not file:
         raise click.UsageError("--base goes with --file.")
-    async with frame.reading() as desk:
-        before = (await desk.memories.document()).markdown
+    async with frame.reading_services() as services:
+        before = (await services.memories.document()).markdown
     if file:
         edited = await _send(frame, Edit(base=_text(base) if base else before, markdown=_text(file)))
     else:
@@ -174,13 +174,13 @@ async def forget(
         raise click.UsageError("Say what to forget: ids, --session or --all.")
     if everything and not yes:
         click.confirm(_CERTAIN, abort=True, err=True)
-    async with frame.desk() as desk:
+    async with frame.services() as services:
         if everything:
-            forgotten = await _forget_everything(desk, as_json)
+            forgotten = await _forget_everything(services, as_json)
         elif session is not None:
-            forgotten = await desk.memories.forget(Forgetting(session_id=(await find(desk, session)).id))
+            forgotten = await services.memories.forget(Forgetting(session_id=(await find(services, session)).id))
         else:
-            forgotten = await desk.memories.forget(Forgetting(ids=memories))
+            forgotten = await services.memories.forget(Forgetting(ids=memories))
     if as_json:
         print_json(forgotten)
     else:
@@ -189,25 +189,25 @@ async def forget(
         raise NotFound(f"there is no memory {', '.join(forgotten.missing)}; see `holdfast memory show`")
 
 
-async def _forget_everything(desk: Services, as_json: bool) -> Forgotten:
+async def _forget_everything(services: Services, as_json: bool) -> Forgotten:
     """Forget our own memories, and session by session what other providers were given."""
     here, elsewhere, problems = 0, 0, dict[str, None]()
-    sessions = await _given_away(desk)
+    sessions = await _given_away(services)
     with bar(as_json) as progress:
         for session_id in progress.track(sessions, description="forgetting elsewhere"):
-            gone = await desk.memories.forget(Forgetting(session_id=session_id))
+            gone = await services.memories.forget(Forgetting(session_id=session_id))
             here, elsewhere = here + gone.forgotten, elsewhere + gone.elsewhere
             problems |= dict.fromkeys(gone.problems)
-    rest = await desk.memories.forget(Forgetting(everything=True))
+    rest = await services.memories.forget(Forgetting(everything=True))
     return Forgotten(forgotten=here + rest.forgotten, elsewhere=elsewhere, problems=list(problems))
 
 
-async def _given_away(desk: Services) -> Sequence[SessionId]:
+async def _given_away(services: Services) -> Sequence[SessionId]:
     """Return the sessions that another provider than the builtin one was given."""
     found: dict[SessionId, None] = {}
     cursor: str | None = None
     while True:
-        page = await desk.memories.segments(state=SegmentState.COMMITTED, cursor=cursor, limit=SIZE_MAX)
+        page = await services.memories.segments(state=SegmentState.COMMITTED, cursor=cursor, limit=SIZE_MAX)
         found |= {each.session_id: None for each in page.items if each.owner != BUILTIN}
         cursor = page.next_cursor
         if cursor is None:
@@ -215,8 +215,8 @@ async def _given_away(desk: Services) -> Sequence[SessionId]:
 
 
 async def _send(frame: Frame, change: Edit) -> Edited:
-    async with frame.desk() as desk:
-        return await desk.memories.edit(change)
+    async with frame.services() as services:
+        return await services.memories.edit(change)
 
 
 async def _edit_by_hand(frame: Frame, before: str) -> Edited:
@@ -282,18 +282,18 @@ def _print_forgotten(forgotten: Forgotten) -> None:
         say("Some of that conversation has yet to be remembered; what comes of it can be forgotten then.", "dim")
 
 
-async def _first(desk: Services, limit: int) -> Page[MemoryView]:
+async def _first(services: Services, limit: int) -> Page[MemoryView]:
     """Return as many as requested, page by page."""
     items: list[MemoryView] = []
     cursor: str | None = None
     while True:
-        page = await desk.memories.list(cursor=cursor, limit=min(limit - len(items), SIZE_MAX))
+        page = await services.memories.list(cursor=cursor, limit=min(limit - len(items), SIZE_MAX))
         items += page.items
         cursor = page.next_cursor
         if cursor is None or len(items) == limit:
             break
     # A full page may be the last.
-    more = cursor and (await desk.memories.list(cursor=cursor, limit=1)).items
+    more = cursor and (await services.memories.list(cursor=cursor, limit=1)).items
     return Page(items=items, next_cursor=cursor if more else None)
 
 
@@ -317,15 +317,15 @@ def _said_in(each: MemoryView) -> str:
     return "(deleted)" if each.turn_id else "by hand"
 
 
-async def _show_one(desk: Services, memory_id: MemoryId, as_json: bool) -> None:
+async def _show_one(services: Services, memory_id: MemoryId, as_json: bool) -> None:
     try:
-        found = await desk.memories.get(memory_id)
+        found = await services.memories.get(memory_id)
     except NotFound as error:
         raise NotFound(f"there is no memory {memory_id}; see `holdfast memory show`") from error
     if as_json:
         print_json(found)
         return
-    lines = [("id", found.id), ("text", found.text), *await _source(desk, found)]
+    lines = [("id", found.id), ("text", found.text), *await _source(services, found)]
     changed = [("changed", moment(found.updated_at))] if found.updated_at != found.created_at else []
     print_table((found.kind.value, ""), [*lines, ("remembered", moment(found.created_at)), *changed], "")
     if found.origin:
@@ -333,14 +333,14 @@ async def _show_one(desk: Services, memory_id: MemoryId, as_json: bool) -> None:
     say(f"To forget it: holdfast memory forget {found.id}", "dim", soft_wrap=True)
 
 
-async def _source(desk: Services, found: MemoryView) -> list[tuple[str, str]]:
+async def _source(services: Services, found: MemoryView) -> list[tuple[str, str]]:
     """Return the session that a memory came from, and the message there."""
     origin = found.origin
     if origin is None:
         return [("said in", "a conversation that is deleted" if found.turn_id else "no conversation: added by hand")]
     place = f"{origin.title or origin.key}, message {origin.ordinal}, {moment(origin.at)}"
     before = pages.after((origin.ordinal - 1, "")) if origin.ordinal > 1 else None
-    items = (await desk.sessions.transcript(origin.session_id, cursor=before, limit=1)).items
+    items = (await services.sessions.transcript(origin.session_id, cursor=before, limit=1)).items
     said = [each.text for each in items if each.role is Role.USER and each.turn_id == found.turn_id]
     return [("said in", place), *(("you said", shortened(text, _SAID_MAX_CHARS)) for text in said)]
 

@@ -43,10 +43,10 @@ def processes() -> None:
 @run_async
 async def list_(frame: Frame, session: str | None, state: str | None, limit: int, cursor: str | None, as_json: bool) -> None:
     """List background commands, the newest first."""
-    async with frame.reading() as desk:
-        session_id = (await find(desk, session)).id if session else None
+    async with frame.reading_services() as services:
+        session_id = (await find(services, session)).id if session else None
         chosen = ProcessState(state) if state else None
-        page = await desk.processes.list(session_id=session_id, state=chosen, cursor=cursor, limit=limit)
+        page = await services.processes.list(session_id=session_id, state=chosen, cursor=cursor, limit=limit)
     if as_json:
         print_json(page)
         return
@@ -63,8 +63,8 @@ async def list_(frame: Frame, session: str | None, state: str | None, limit: int
 @run_async
 async def show(frame: Frame, process: str, as_json: bool) -> None:
     """Show one PROCESS."""
-    async with frame.reading() as desk:
-        found = await desk.processes.get(ProcessId(process))
+    async with frame.reading_services() as services:
+        found = await services.processes.get(ProcessId(process))
     if as_json:
         print_json(found)
     else:
@@ -82,18 +82,18 @@ async def log(frame: Frame, process: str, follow: bool, after: int, as_json: boo
     """Print the output of PROCESS."""
     if follow and as_json:
         raise Rejected("--follow prints as it comes; leave out --json")
-    async with frame.desk() as desk:
+    async with frame.services() as services:
         if as_json:
-            print_json(await desk.processes.output(ProcessId(process), after))
+            print_json(await services.processes.output(ProcessId(process), after))
             return
-        await _print(desk, ProcessId(process), after, follow=follow)
+        await _print(services, ProcessId(process), after, follow=follow)
 
 
-async def _print(desk: Services, process_id: ProcessId, after: int, *, follow: bool) -> None:
+async def _print(services: Services, process_id: ProcessId, after: int, *, follow: bool) -> None:
     while True:
         # Asked before the output is read, so that no output is missed when it has ended.
-        ended = (await desk.processes.get(process_id)).state is not ProcessState.RUNNING
-        output = await desk.processes.output(process_id, after)
+        ended = (await services.processes.get(process_id)).state is not ProcessState.RUNNING
+        output = await services.processes.output(process_id, after)
         if output.begin > after:
             say(f"[{output.begin - after} earlier bytes are not kept]", "dim")
         print_text(output.text)
@@ -111,8 +111,8 @@ async def _print(desk: Services, process_id: ProcessId, after: int, *, follow: b
 @run_async
 async def kill(frame: Frame, process: str, as_json: bool) -> None:
     """Kill PROCESS and everything that it started."""
-    async with frame.desk() as desk:
-        found = await desk.processes.kill(ProcessId(process))
+    async with frame.services() as services:
+        found = await services.processes.kill(ProcessId(process))
     if as_json:
         print_json(found)
     else:

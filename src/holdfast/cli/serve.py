@@ -20,8 +20,8 @@ from rich.text import Text
 from holdfast.cli.frame import Frame, console, print_lines, tilde, visible
 from holdfast.config import ServerConfig, misplaced, wrong_with
 from holdfast.daemon.handover import inherit, replace_process
-from holdfast.desk.address import OPENING
 from holdfast.errors import ConfigInvalid, Exposed
+from holdfast.home_files import OPENING
 from holdfast.operations.gateway import Drain, Status, Stop
 from holdfast.operations.logins import SignInLink
 

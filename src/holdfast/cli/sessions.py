@@ -63,8 +63,8 @@ async def list_(
 ) -> None:
     """List sessions, the last used first."""
     chosen = SessionState(state) if state else None
-    async with frame.reading() as desk:
-        look = partial(desk.sessions.list, state=chosen, channel=channel, archived=archived)
+    async with frame.reading_services() as services:
+        look = partial(services.sessions.list, state=chosen, channel=channel, archived=archived)
         page = await look(cursor=cursor, limit=limit)
         # A full page may be the last.
         more = page.next_cursor and (await look(cursor=page.next_cursor, limit=1)).items
@@ -98,9 +98,9 @@ async def list_(
 @run_async
 async def show(frame: Frame, session: str, as_json: bool) -> None:
     """Show the transcript of SESSION (its id or its key), and its source."""
-    async with frame.reading() as desk:
-        transcript = await desk.sessions.transcript((await find(desk, session)).id)
-        retry_at = await _retry_at(desk, transcript)
+    async with frame.reading_services() as services:
+        transcript = await services.sessions.transcript((await find(services, session)).id)
+        retry_at = await _retry_at(services, transcript)
     if as_json:
         print_json(transcript)
         return
@@ -119,8 +119,8 @@ async def show(frame: Frame, session: str, as_json: bool) -> None:
 @run_async
 async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Find messages, answers and titles that have all WORDS, or words that begin with them."""
-    async with frame.reading() as desk:
-        hits = await desk.sessions.search(" ".join(words), limit=limit)
+    async with frame.reading_services() as services:
+        hits = await services.sessions.search(" ".join(words), limit=limit)
     if as_json:
         print_json(hits)
         return
@@ -148,8 +148,8 @@ async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool
 @run_async
 async def export(frame: Frame, session: str, form: str, output: Path | None, as_json: bool) -> None:
     """Write the whole conversation of SESSION as Markdown or JSON."""
-    async with frame.reading() as desk:
-        transcript = await desk.sessions.transcript((await find(desk, session)).id)
+    async with frame.reading_services() as services:
+        transcript = await services.sessions.transcript((await find(services, session)).id)
     text = written(transcript, ExportFormat.JSON if as_json else ExportFormat(form))
     if output:
         output.write_text(text, "utf-8")
@@ -164,8 +164,8 @@ async def export(frame: Frame, session: str, form: str, output: Path | None, as_
 @run_async
 async def end(frame: Frame, session: str, as_json: bool) -> None:
     """End SESSION for good; its next message starts a new one."""
-    async with frame.desk() as desk:
-        _tell(await desk.sessions.end((await find(desk, session)).id), as_json)
+    async with frame.services() as services:
+        _tell(await services.sessions.end((await find(services, session)).id), as_json)
 
 
 @sessions.command()
@@ -175,8 +175,8 @@ async def end(frame: Frame, session: str, as_json: bool) -> None:
 @run_async
 async def suspend(frame: Frame, session: str, as_json: bool) -> None:
     """Suspend SESSION: its turns are cancelled, and its next message starts a new one."""
-    async with frame.desk() as desk:
-        _tell(await desk.sessions.suspend((await find(desk, session)).id), as_json)
+    async with frame.services() as services:
+        _tell(await services.sessions.suspend((await find(services, session)).id), as_json)
 
 
 @sessions.command()
@@ -187,8 +187,8 @@ async def suspend(frame: Frame, session: str, as_json: bool) -> None:
 @run_async
 async def rename(frame: Frame, session: str, title: str, as_json: bool) -> None:
     """Give SESSION a title."""
-    async with frame.desk() as desk:
-        _tell(await desk.sessions.change((await find(desk, session)).id, Change(title=title)), as_json)
+    async with frame.services() as services:
+        _tell(await services.sessions.change((await find(services, session)).id, Change(title=title)), as_json)
 
 
 @sessions.command()
@@ -199,8 +199,8 @@ async def rename(frame: Frame, session: str, title: str, as_json: bool) -> None:
 @run_async
 async def pin(frame: Frame, session: str, off: bool, as_json: bool) -> None:
     """Pin SESSION to the top of the list."""
-    async with frame.desk() as desk:
-        _tell(await desk.sessions.change((await find(desk, session)).id, Change(pinned=not off)), as_json)
+    async with frame.services() as services:
+        _tell(await services.sessions.change((await find(services, session)).id, Change(pinned=not off)), as_json)
 
 
 @sessions.command()
@@ -211,8 +211,8 @@ async def pin(frame: Frame, session: str, off: bool, as_json: bool) -> None:
 @run_async
 async def archive(frame: Frame, session: str, off: bool, as_json: bool) -> None:
     """Archive SESSION: hide it from the list without deleting it."""
-    async with frame.desk() as desk:
-        _tell(await desk.sessions.change((await find(desk, session)).id, Change(archived=not off)), as_json)
+    async with frame.services() as services:
+        _tell(await services.sessions.change((await find(services, session)).id, Change(archived=not off)), as_json)
 
 
 @sessions.command()
@@ -225,8 +225,8 @@ async def archive(frame: Frame, session: str, off: bool, as_json: bool) -> None:
 async def fork(frame: Frame, session: str, through: str | None, before: str | None, as_json: bool) -> None:
     """Copy SESSION into a new session that continues separately."""
     last, next_ = TurnId(through) if through else None, TurnId(before) if before else None
-    async with frame.desk() as desk:
-        _tell(await desk.sessions.fork((await find(desk, session)).id, Fork(through=last, before=next_)), as_json)
+    async with frame.services() as services:
+        _tell(await services.sessions.fork((await find(services, session)).id, Fork(through=last, before=next_)), as_json)
 
 
 @sessions.command()
@@ -236,9 +236,9 @@ async def fork(frame: Frame, session: str, through: str | None, before: str | No
 @run_async
 async def compact(frame: Frame, session: str, as_json: bool) -> None:
     """Summarise SESSION for the agent.  Nothing is deleted."""
-    async with frame.desk() as desk:
-        found = await find(desk, session)
-        await conclude(desk, found, await desk.sessions.compact(found.id), as_json)
+    async with frame.services() as services:
+        found = await find(services, session)
+        await conclude(services, found, await services.sessions.compact(found.id), as_json)
 
 
 @sessions.command()
@@ -248,9 +248,9 @@ async def compact(frame: Frame, session: str, as_json: bool) -> None:
 @run_async
 async def delete(frame: Frame, session: str, as_json: bool) -> None:
     """Delete SESSION with everything in it."""
-    async with frame.desk() as desk:
-        found = await find(desk, session)
-        await desk.sessions.delete(found.id)
+    async with frame.services() as services:
+        found = await find(services, session)
+        await services.sessions.delete(found.id)
     if as_json:
         print_json({"deleted": found.id})
     else:
@@ -265,30 +265,30 @@ async def delete(frame: Frame, session: str, as_json: bool) -> None:
 @run_async
 async def prune(frame: Frame, days: float, channel: str, as_json: bool) -> None:
     """Delete ended sessions of a channel with everything in them."""
-    async with frame.desk() as desk:
-        pruned = await _prune(desk, Pruning(channel=channel, older_than_days=days), shown=not as_json)
+    async with frame.services() as services:
+        pruned = await _prune(services, Pruning(channel=channel, older_than_days=days), shown=not as_json)
     if as_json:
         print_json({"pruned": pruned})
     else:
         console.print(f"{pruned} sessions deleted.")
 
 
-async def _prune(desk: Services, pruning: Pruning, *, shown: bool) -> int:
+async def _prune(services: Services, pruning: Pruning, *, shown: bool) -> int:
     """Prune in batches, with a progress bar on a terminal."""
     pruned = 0
     async with spinning(shown=shown) as spinner:
-        while (step := await desk.sessions.prune(pruning)).more:
+        while (step := await services.sessions.prune(pruning)).more:
             pruned += step.pruned
             spinner.update(f"{pruned} sessions deleted")
         return pruned + step.pruned
 
 
-async def find(desk: Services, session: str) -> SessionView:
+async def find(services: Services, session: str) -> SessionView:
     """Return the session with an id, or the newest of a key.  Raises `NotFound`."""
     if looks_like_id(session):
-        return await desk.sessions.get(SessionId(session))
-    of_key = (await desk.sessions.list(key=session, limit=1)).items
-    return of_key[0] if of_key else await desk.sessions.get(SessionId(session))
+        return await services.sessions.get(SessionId(session))
+    of_key = (await services.sessions.list(key=session, limit=1)).items
+    return of_key[0] if of_key else await services.sessions.get(SessionId(session))
 
 
 def print_item(item: Item) -> None:
@@ -324,13 +324,13 @@ def _print_source(source: SourceView) -> None:
         say("")
 
 
-async def _retry_at(desk: Services, transcript: Transcript) -> int | None:
+async def _retry_at(services: Services, transcript: Transcript) -> int | None:
     """Return when a turn that waits for its model is tried again; None if no turn waits."""
     if transcript.session.activity is not Activity.RETRYING:
         return None
     # It is the first turn that is not over; only queued turns come after it.
     for turn_id in reversed(dict.fromkeys(item.turn_id for item in transcript.items)):
-        if retry_at := (await desk.turns.get(turn_id)).retry_at:
+        if retry_at := (await services.turns.get(turn_id)).retry_at:
             return retry_at
     return None
 

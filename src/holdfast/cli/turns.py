@@ -40,11 +40,11 @@ async def list_(frame: Frame, session: str, limit: int, cursor: str | None, as_j
 
     As JSON, and with a cursor, they are pages that begin with the oldest.
     """
-    async with frame.reading() as desk:
-        found = await find(desk, session)
+    async with frame.reading_services() as services:
+        found = await find(services, session)
         # The turns of a session are numbered without a gap.
         earlier = 0 if cursor or as_json else max(found.turns - pages.size(limit), 0)
-        page = await desk.turns.list(found.id, cursor=pages.after((earlier, "")) if earlier else cursor, limit=limit)
+        page = await services.turns.list(found.id, cursor=pages.after((earlier, "")) if earlier else cursor, limit=limit)
     if as_json:
         print_json(page)
         return
@@ -66,8 +66,8 @@ async def list_(frame: Frame, session: str, limit: int, cursor: str | None, as_j
 @run_async
 async def show(frame: Frame, turn: str, as_json: bool) -> None:
     """Show the receipt of TURN."""
-    async with frame.reading() as desk:
-        receipt = await desk.turns.get(TurnId(turn))
+    async with frame.reading_services() as services:
+        receipt = await services.turns.get(TurnId(turn))
     if as_json:
         print_json(receipt)
     else:
@@ -81,8 +81,8 @@ async def show(frame: Frame, turn: str, as_json: bool) -> None:
 @run_async
 async def cancel(frame: Frame, turn: str, as_json: bool) -> None:
     """Cancel TURN on any node.  What it has shown stays."""
-    async with frame.desk() as desk:
-        _tell(await desk.turns.cancel(TurnId(turn)), as_json)
+    async with frame.services() as services:
+        _tell(await services.turns.cancel(TurnId(turn)), as_json)
 
 
 @turns.command()
@@ -92,9 +92,9 @@ async def cancel(frame: Frame, turn: str, as_json: bool) -> None:
 @run_async
 async def retry(frame: Frame, turn: str, as_json: bool) -> None:
     """Continue an interrupted TURN, or send the message of a finished one again."""
-    async with frame.desk() as desk:
-        again = await desk.turns.retry(TurnId(turn))
-        _tell(await rested(desk, again.id), as_json)
+    async with frame.services() as services:
+        again = await services.turns.retry(TurnId(turn))
+        _tell(await rested(services, again.id), as_json)
 
 
 @turns.command()
@@ -105,9 +105,9 @@ async def retry(frame: Frame, turn: str, as_json: bool) -> None:
 @run_async
 async def answer(frame: Frame, turn: str, text: str, as_json: bool) -> None:
     """Answer the question of TURN."""
-    async with frame.desk() as desk:
-        answered = await desk.turns.answer(TurnId(turn), Answer(text=text))
-        _tell(await rested(desk, answered.id), as_json)
+    async with frame.services() as services:
+        answered = await services.turns.answer(TurnId(turn), Answer(text=text))
+        _tell(await rested(services, answered.id), as_json)
 
 
 def _why(turn: TurnView) -> str:

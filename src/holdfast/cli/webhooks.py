@@ -26,7 +26,7 @@ from holdfast.cli.frame import (
     say,
     visible,
 )
-from holdfast.client.contact import running_desk
+from holdfast.client.contact import running_gateway
 from holdfast.core.intake import Receipt
 from holdfast.core.turns import SETTLED, TurnState
 from holdfast.errors import NotFound, Rejected, Unavailable
@@ -77,8 +77,8 @@ def webhooks() -> None:
 @run_async
 async def list_(frame: Frame, as_json: bool) -> None:
     """List all routes by name, including those of the configuration."""
-    async with frame.reading() as desk:
-        page = await desk.webhooks.list()
+    async with frame.reading_services() as services:
+        page = await services.webhooks.list()
     if as_json:
         print_json(page)
         return
@@ -96,8 +96,8 @@ async def list_(frame: Frame, as_json: bool) -> None:
 @run_async
 async def show(frame: Frame, name: str, as_json: bool) -> None:
     """Show the route NAME, without its secret."""
-    async with frame.reading() as desk:
-        route = await desk.webhooks.get(name)
+    async with frame.reading_services() as services:
+        route = await services.webhooks.get(name)
     if as_json:
         print_json(route)
     else:
@@ -136,8 +136,8 @@ async def add(
     """Add or change the route NAME.  No restart is needed."""
     asked = {"name": name, "filters": _json(filters, "--filter") if filters else None, **said}
     plan = msgspec.convert(asked, RoutePlan)
-    async with frame.desk() as desk:
-        new = await desk.webhooks.add(plan)
+    async with frame.services() as services:
+        new = await services.webhooks.add(plan)
     if as_json:
         print_json(new)
     else:
@@ -151,8 +151,8 @@ async def add(
 @run_async
 async def remove(frame: Frame, name: str, as_json: bool) -> None:
     """Remove the route NAME; its sessions stay."""
-    async with frame.desk() as desk:
-        await desk.webhooks.remove(name)
+    async with frame.services() as services:
+        await services.webhooks.remove(name)
     if as_json:
         print_json({"removed": name})
     else:
@@ -169,8 +169,8 @@ async def remove(frame: Frame, name: str, as_json: bool) -> None:
 @run_async
 async def sign(frame: Frame, name: str, payload: str, event: str | None, scheme: str | None, as_json: bool) -> None:
     """Print the headers that sign a delivery to NAME; they are valid for five minutes."""
-    async with frame.desk() as desk:
-        signed = await _signed(desk, name, payload, event, scheme)
+    async with frame.services() as services:
+        signed = await _signed(services, name, payload, event, scheme)
     if as_json:
         print_json(signed)
         return
@@ -188,8 +188,8 @@ async def sign(frame: Frame, name: str, payload: str, event: str | None, scheme:
 @run_async
 async def test(frame: Frame, name: str, payload: str, event: str | None, scheme: str | None, as_json: bool) -> None:
     """Send a signed delivery to NAME, and show its turn."""
-    async with running_desk(frame.home) as desk:
-        signed = await _signed(desk, name, payload, event, scheme)
+    async with running_gateway(frame.home) as services:
+        signed = await _signed(services, name, payload, event, scheme)
         response = await _send(signed)
         answer = _parsed(response)
         if not as_json:
@@ -198,15 +198,15 @@ async def test(frame: Frame, name: str, payload: str, event: str | None, scheme:
             if as_json:
                 print_json({"status_code": response.status, "answer": _content(response)})
             elif answer.status == _IGNORED:
-                say(_why_ignored(await desk.webhooks.get(name)), "dim")
+                say(_why_ignored(await services.webhooks.get(name)), "dim")
             if response.status >= 400:
                 sys.exit(EXIT_FAILED)
             return
         if as_json:
-            await _conclude_as_json(desk, response, TurnId(answer.turn_id))
+            await _conclude_as_json(services, response, TurnId(answer.turn_id))
         else:
             say(f"turn {answer.turn_id} · delivery {answer.delivery_id}", "dim", soft_wrap=True)
-            await _conclude(desk, answer)
+            await _conclude(services, answer)
 
 
 @webhooks.command()
@@ -215,8 +215,8 @@ async def test(frame: Frame, name: str, payload: str, event: str | None, scheme:
 @run_async
 async def secret(frame: Frame, as_json: bool) -> None:
     """Show the secret that signs answers to url: targets."""
-    async with frame.desk() as desk:
-        found = await desk.webhooks.secret()
+    async with frame.services() as services:
+        found = await services.webhooks.secret()
     if as_json:
         print_json(found)
     else:
@@ -249,12 +249,12 @@ def _tell(new: NewRoute) -> None:
         say(f"curl: {curl}", "dim", soft_wrap=True)
 
 
-async def _signed(desk: Services, name: str, payload: str, event: str | None, scheme: str | None) -> Signed:
+async def _signed(services: Services, name: str, payload: str, event: str | None, scheme: str | None) -> Signed:
     body = _read(payload)
     _json(body, "--payload")
     if event and scheme != Scheme.GITHUB:
         body = _with_type(body, event)
-    signed = await desk.webhooks.sign(name, Signing(body=body, scheme=Scheme(scheme) if scheme else None))
+    signed = await services.webhooks.sign(name, Signing(body=body, scheme=Scheme(scheme) if scheme else None))
     if event and scheme == Scheme.GITHUB:
         return replace(signed, headers={**signed.headers, _EVENT_HEADER: event})
     return signed
@@ -321,23 +321,23 @@ def _problem(response: _Response) -> str:
             return ""
 
 
-async def _conclude(desk: Services, answer: _Answer) -> None:
+async def _conclude(services: Services, answer: _Answer) -> None:
     """Stream the turn of a delivery from its first entry."""
     try:
-        session = await desk.sessions.get(SessionId(answer.session_id or ""))
+        session = await services.sessions.get(SessionId(answer.session_id or ""))
     except NotFound:
         say("what became of it has been pruned", "dim")
         return
-    turn = await desk.turns.get(TurnId(answer.turn_id or ""))
+    turn = await services.turns.get(TurnId(answer.turn_id or ""))
     receipt = Receipt(turn_id=turn.id, session_id=session.id, state=turn.state, accepted_at=turn.accepted_at)
-    await conclude(desk, replace(session, seq=0), receipt, as_json=False)
+    await conclude(services, replace(session, seq=0), receipt, as_json=False)
 
 
-async def _conclude_as_json(desk: Services, response: _Response, turn_id: TurnId) -> None:
-    turn = await desk.turns.get(turn_id)
+async def _conclude_as_json(services: Services, response: _Response, turn_id: TurnId) -> None:
+    turn = await services.turns.get(turn_id)
     while turn.state not in SETTLED and turn.state is not TurnState.WAITING:
         await asyncio.sleep(_LOOK_S)
-        turn = await desk.turns.get(turn_id)
+        turn = await services.turns.get(turn_id)
     print_json({"status_code": response.status, "answer": _content(response), "turn": turn})
     if turn.state is not TurnState.COMPLETED:
         sys.exit(EXIT_FAILED)

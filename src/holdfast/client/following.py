@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable
 from typing import cast
 
+from holdfast.client.absence import Absence
 from holdfast.client.link import Link, at
-from holdfast.client.proxy import Absence, Proxy
+from holdfast.client.proxy import Proxy
 from holdfast.core.journal import Entry
 from holdfast.errors import Unavailable
 from holdfast.ids import SessionId

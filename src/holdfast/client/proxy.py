@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import re
 import time
@@ -10,42 +9,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, assert_never, cast
 from urllib.parse import quote
 
+from holdfast.client.absence import Absence
 from holdfast.client.link import Link
-from holdfast.desk.address import NOTICED_AFTER_S
 from holdfast.errors import NotRunning, Unavailable
 from holdfast.ids import new_id
 from holdfast.operations.operation import Location, Operation, Retry, operations
 
 T = TypeVar("T")
 
-# A gateway that restarts is back within this; a client waits for it.
-ABSENCE_MAX_S = 60
-_RETRY_S = 0.2
 KEY_HEADER = "Idempotency-Key"
-
-
-class Absence:
-    """How long the gateway has been away.  The user is told once that it is not there."""
-
-    def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell = tell
-        self._told = False
-        self._since: float | None = None
-
-    def over(self) -> None:
-        self._told = False
-        self._since = None
-
-    async def wait(self) -> None:
-        """Wait before the next try.  Raises `Unavailable` when it has been away for too long."""
-        now = time.monotonic()
-        self._since = self._since or now
-        if now - self._since > ABSENCE_MAX_S:
-            raise Unavailable("the gateway has not come back")
-        if now - self._since > NOTICED_AFTER_S and not self._told:
-            self._told = True
-            self._tell()
-        await asyncio.sleep(_RETRY_S)
 
 
 class Proxy:

@@ -1,4 +1,4 @@
-"""The desk of another process: the gateway that runs in a home, over its Unix socket."""
+"""The services of the gateway that runs in a home, over its Unix socket."""
 
 from __future__ import annotations
 
@@ -6,47 +6,28 @@ import contextlib
 import ssl
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import httpx2
 
+from holdfast.client.absence import unnoticed
 from holdfast.client.following import sessions_proxy
 from holdfast.client.link import TIMEOUT_S, Link
 from holdfast.client.proxy import proxy
-from holdfast.desk.address import short_path, unnoticed
-from holdfast.operations.approvals import Approvals
-from holdfast.operations.deliveries import Deliveries
-from holdfast.operations.gateway import Gateway
-from holdfast.operations.jobs import Jobs
-from holdfast.operations.keys import Keys
-from holdfast.operations.logins import Logins
-from holdfast.operations.memories import Memories
-from holdfast.operations.processes import Processes
-from holdfast.operations.turns import Turns
-from holdfast.operations.webhooks import Webhooks
-
-T = TypeVar("T")
+from holdfast.home_files import short_path
+from holdfast.operations.services import Services, nouns
 
 
-class RemoteDesk:
-    """Everything that may be asked, as HTTP."""
-
-    def __init__(self, link: Link, absent: Callable[[], None]) -> None:
-        self.gateway = proxy(Gateway, link, absent)
-        self.sessions = sessions_proxy(link, absent)
-        self.turns = proxy(Turns, link, absent)
-        self.approvals = proxy(Approvals, link, absent)
-        self.processes = proxy(Processes, link, absent)
-        self.jobs = proxy(Jobs, link, absent)
-        self.deliveries = proxy(Deliveries, link, absent)
-        self.memories = proxy(Memories, link, absent)
-        self.keys = proxy(Keys, link, absent)
-        self.webhooks = proxy(Webhooks, link, absent)
-        self.logins = proxy(Logins, link, absent)
+def remote_services(link: Link, absent: Callable[[], None]) -> Services:
+    """Return the services of the gateway behind a link; `absent` is called when somebody has to wait for it."""
+    # A proxy stands in for the class of its noun.
+    proxies: dict[str, Any] = {noun: proxy(service, link, absent) for noun, service in nouns().items()}
+    proxies["sessions"] = sessions_proxy(link, absent)
+    return Services(**proxies)
 
 
 @contextlib.asynccontextmanager
-async def connected(path: Path, absent: Callable[[], None] = unnoticed) -> AsyncGenerator[RemoteDesk]:
+async def connected(path: Path, absent: Callable[[], None] = unnoticed) -> AsyncGenerator[Services]:
     """Reach the gateway behind a socket.  Raises `NotRunning` when it does not answer.
 
     `absent` is called when it goes away later and a caller has to wait for it.
@@ -55,6 +36,6 @@ async def connected(path: Path, absent: Callable[[], None] = unnoticed) -> Async
         # The socket speaks no TLS; reading the certificates that are trusted here would take longer than most requests.
         transport = httpx2.AsyncHTTPTransport(uds=short, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=TIMEOUT_S) as client:
-            desk = RemoteDesk(Link(client, path), absent)
-            await desk.gateway.health()
-            yield desk
+            services = remote_services(Link(client, path), absent)
+            await services.gateway.health()
+            yield services

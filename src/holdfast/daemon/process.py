@@ -14,11 +14,11 @@ from holdfast.core.turns import Cause
 from holdfast.daemon.handover import Handover, replace_process
 from holdfast.daemon.service_manager import ServiceManager
 from holdfast.daemon.watchdog import Watchdog
-from holdfast.desk.local import LocalDesk
 from holdfast.errors import Unavailable
 from holdfast.operations.gateway import Drain, Status, Stop
 from holdfast.operations.lifecycle import Lifecycle
 from holdfast.operations.logins import SignInLink
+from holdfast.operations.services import Services
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Observer(Protocol):
 
 
 async def run_until_stopped(
-    desk: LocalDesk,
+    services: Services,
     drain_timeout_s: float,
     observer: Observer,
     service_manager: ServiceManager,
@@ -56,9 +56,9 @@ async def run_until_stopped(
     watchdog: Watchdog | None = None,
 ) -> Stop:
     """Be ready until asked to stop, then drain; return the last request to stop."""
-    life = desk.lifecycle
+    life = services.gateway.lifecycle
     life.ready()
-    observer.ready(await desk.gateway.status(), await _link(desk), key)
+    observer.ready(await services.gateway.status(), await _link(services), key)
     service_manager.ready(f"listening on {life.url}")
     stop = await life.asked()
     _tell(service_manager, stop)
@@ -66,9 +66,9 @@ async def run_until_stopped(
     life.begin_drain(patience_s)
     if watchdog:
         watchdog.stopping(patience_s)
-    showing = asyncio.create_task(_show(desk, observer, service_manager))
+    showing = asyncio.create_task(_show(services, observer, service_manager))
     try:
-        interrupted = await _drain(desk, patience_s)
+        interrupted = await _drain(services, patience_s)
     finally:
         showing.cancel()
     if life.wish.restart != stop.restart:
@@ -77,10 +77,10 @@ async def run_until_stopped(
     return life.wish
 
 
-async def _link(desk: LocalDesk) -> SignInLink | None:
+async def _link(services: Services) -> SignInLink | None:
     """Return a link to sign in with; None while the store is away."""
     try:
-        return await desk.logins.link()
+        return await services.logins.link()
     except Unavailable as error:
         log.warning("there is no sign-in link yet (get one with: holdfast link): %s", error)
         return None
@@ -90,16 +90,16 @@ def _tell(service_manager: ServiceManager, stop: Stop) -> None:
     (service_manager.reloading if stop.restart else service_manager.stopping)("draining")
 
 
-async def _drain(desk: LocalDesk, patience_s: float) -> int:
+async def _drain(services: Services, patience_s: float) -> int:
     """Let running turns finish; a second request to stop interrupts them.  Returns how many were interrupted."""
-    life = desk.lifecycle
-    draining = asyncio.create_task(desk.engine.drain(int(patience_s * 1000), _cause(life.wish)))
+    life = services.gateway.lifecycle
+    draining = asyncio.create_task(services.gateway.engine.drain(int(patience_s * 1000), _cause(life.wish)))
     forced = asyncio.create_task(life.forced.wait())
     cut = 0
     try:
         await asyncio.wait((draining, forced), return_when=asyncio.FIRST_COMPLETED)
         if not draining.done():
-            cut = await desk.engine.drain(0, _cause(life.wish))
+            cut = await services.gateway.engine.drain(0, _cause(life.wish))
             await asyncio.wait((draining,), timeout=MOMENT_S)
         return cut + (await draining if draining.done() else 0)
     except Unavailable as error:
@@ -115,8 +115,8 @@ def _cause(stop: Stop) -> Cause:
     return Cause.RESTART_TIMEOUT if stop.restart else Cause.SHUTDOWN_TIMEOUT
 
 
-async def _show(desk: LocalDesk, observer: Observer, service_manager: ServiceManager) -> None:
-    while drain := desk.lifecycle.drain(desk.engine.running):
+async def _show(services: Services, observer: Observer, service_manager: ServiceManager) -> None:
+    while drain := services.gateway.lifecycle.drain(services.gateway.engine.running):
         observer.draining(drain)
         service_manager.status(f"draining: {drain.running} turns still run, {drain.seconds_left:.0f} s left")
         await asyncio.sleep(SHOW_S)

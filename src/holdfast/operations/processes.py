@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from holdfast.core.processes import Process, ProcessState
-from holdfast.errors import NotFound, Rejected
+from holdfast.errors import NotFound
 from holdfast.ids import ProcessId, SessionId, TurnId
 from holdfast.operations import pages
 from holdfast.operations.caller import Caller
@@ -57,23 +57,6 @@ class ProcessView:
             notifies=process.notifies,
             patterns=process.patterns,
         )
-
-
-class NoProcesses:
-    """The control of a gateway that keeps no background commands."""
-
-    async def output(
-        self,
-        process_id: ProcessId,
-        after: int,  # noqa: ARG002 - The shape of the port.
-        limit: int,  # noqa: ARG002
-        *,
-        colours: bool = False,  # noqa: ARG002
-    ) -> Output:
-        raise Rejected(f"the output of {process_id} is not kept here")
-
-    async def kill(self, process_id: ProcessId) -> Process:
-        raise Rejected(f"{process_id} does not run here")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, get_type_hints
+from typing import TYPE_CHECKING, get_type_hints
 
 from holdfast.operations.approvals import Approvals
-from holdfast.operations.caller import Caller
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.gateway import Gateway
 from holdfast.operations.jobs import Jobs
@@ -27,50 +27,33 @@ if TYPE_CHECKING:
     from holdfast.operations.upkeep import Upkeep
 
 
-class Services(Protocol):
-    """Every service.  Routes, the OpenAPI document and the client are derived from this list."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """Every service, for one caller.  Routes, the OpenAPI document and the client are derived from this list."""
 
-    @property
-    def gateway(self) -> Gateway: ...
-    @property
-    def sessions(self) -> Sessions: ...
-    @property
-    def turns(self) -> Turns: ...
-    @property
-    def approvals(self) -> Approvals: ...
-    @property
-    def processes(self) -> Processes: ...
-    @property
-    def jobs(self) -> Jobs: ...
-    @property
-    def deliveries(self) -> Deliveries: ...
-    @property
-    def keys(self) -> Keys: ...
-    @property
-    def webhooks(self) -> Webhooks: ...
-    @property
-    def memories(self) -> Memories: ...
-    @property
-    def logins(self) -> Logins: ...
+    gateway: Gateway
+    sessions: Sessions
+    turns: Turns
+    approvals: Approvals
+    processes: Processes
+    jobs: Jobs
+    deliveries: Deliveries
+    keys: Keys
+    webhooks: Webhooks
+    memories: Memories
+    logins: Logins
 
 
-class Host(Services, Protocol):
-    """The services of a gateway, with those that only its own web server asks."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerServices(Services):
+    """The services for one caller, with those that only the gateway's own web server uses."""
 
-    @property
-    def messages(self) -> Messages: ...
-    @property
-    def uploads(self) -> UploadedFiles: ...
-    @property
-    def upkeep(self) -> Upkeep: ...
-
-    def of(self, caller: Caller) -> Host:
-        """Return the same services for another caller."""
-        ...
+    messages: Messages
+    uploads: UploadedFiles
+    upkeep: Upkeep
 
 
 @functools.cache
 def nouns() -> Mapping[str, type]:
     """Return the class of every service by its noun."""
-    listed = {noun: each for noun, each in vars(Services).items() if isinstance(each, property)}
-    return MappingProxyType({noun: get_type_hints(each.fget)["return"] for noun, each in listed.items()})
+    return MappingProxyType(get_type_hints(Services))

@@ -34,7 +34,7 @@ class Activity:
         ]
 
     async def events(self, call: Call) -> Response:
-        return EventStream(_frames(call.desk.sessions.watch()), self._streams)
+        return EventStream(_frames(call.services.sessions.watch()), self._streams)
 
 
 async def _frames(sights: AsyncGenerator[SessionView | SessionDeleted | SessionsMissed]) -> AsyncGenerator[bytes]:

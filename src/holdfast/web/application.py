@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import starmap
 
 from starlette.applications import Starlette
@@ -18,8 +18,9 @@ from holdfast.channels.openai.models import OWN
 from holdfast.core.redaction import Redaction
 from holdfast.errors import HoldfastError
 from holdfast.operations import services, upkeep
+from holdfast.operations.caller import Caller
 from holdfast.operations.lifecycle import Lifecycle
-from holdfast.operations.services import Host
+from holdfast.operations.services import ServerServices
 from holdfast.web import page
 from holdfast.web.activity import Activity
 from holdfast.web.answers import apologise, refusal, refuse, starve
@@ -41,8 +42,8 @@ from holdfast.web.shortcut import Handler, Shortcut
 from holdfast.web.signin import SignIn
 from holdfast.web.uploads import UploadEndpoints
 
-# Callers whose desks are kept.
-DESKS_MAX = 256
+# Callers whose services are kept.
+CALLERS_MAX = 256
 _LISTED = "GET /openapi.json lists every address with its methods"
 
 
@@ -78,17 +79,17 @@ def nouns() -> Mapping[str, type]:
 
 
 def application(
-    host: Host,
+    services_of: Callable[[Caller], ServerServices],
     lifecycle: Lifecycle,
     meter: Meter,
     models: Sequence[str] = (OWN,),
     nonces: Nonces | None = None,
     redaction: Redaction | None = None,
 ) -> Starlette:
-    """Return the HTTP face of a host."""
+    """Return the HTTP face of a gateway.  `services_of` returns the services for a caller."""
     # The same callers come again and again.
-    desk_of = functools.lru_cache(DESKS_MAX)(host.of)
-    routes = [route(each, desk_of) for each in endpoints(Streams(lifecycle.closing), meter, models, nonces)]
+    cached = functools.lru_cache(CALLERS_MAX)(services_of)
+    routes = [route(each, cached) for each in endpoints(Streams(lifecycle.closing), meter, models, nonces)]
     refusals: Mapping[type[Exception], Handler] = {HoldfastError: refuse, ClientDisconnect: _give_up, MemoryError: starve}
     app = Starlette(
         routes=[*routes, *page.routes()],

@@ -14,7 +14,7 @@ from holdfast.channels.openai.chat import ChatRequest, Chunks, Completion
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.progress import Progress
 from holdfast.core.turns import TurnState
-from holdfast.operations.services import Host
+from holdfast.operations.services import ServerServices
 from holdfast.operations.sessions import MESSAGE_MAX
 from holdfast.web.answers import answer
 from holdfast.web.clients import Clients
@@ -66,8 +66,8 @@ class Completions:
         session = call.header(SESSION_HEADER)
         asker = caller(call, self._clients, ENDPOINT, body, session or "")
         with self._clients.accepting(asker.tried):
-            message = await self._message(call.desk, request, asker, session)
-            receipt = await taken(call.desk, message, asker)
+            message = await self._message(call.services, request, asker, session)
+            receipt = await taken(call.services, message, asker)
         # One that was cut off and did not go on by now never does: others have spoken in its conversation since.
         stuck = receipt.duplicate and receipt.state is TurnState.INTERRUPTED
         again = asker.comes_back and not stuck
@@ -85,7 +85,9 @@ class Completions:
         farewell = partial(chunks.failure, "cut_off", _CUT_OFF, _AGAIN, receipt.turn_id)
         return EventStream(_frames(reading, chunks, again=again), self._streams, farewell=farewell)
 
-    async def _message(self, desk: Host, request: ChatRequest, asker: ApiCaller, session: str | None) -> Inbound:
+    async def _message(
+        self, services: ServerServices, request: ChatRequest, asker: ApiCaller, session: str | None
+    ) -> Inbound:
         with parsing():
             models.check(request.model, self._names)
             found = chat.wanted(request, alone=session is not None)
@@ -94,7 +96,7 @@ class Completions:
             kept["metadata"] = dict(request.metadata)
         if session is None:
             return binding.alone(asker, found, kept)
-        return binding.following(asker, found, kept, await conversation(desk.sessions, session), session=session)
+        return binding.following(asker, found, kept, await conversation(services.sessions, session), session=session)
 
 
 async def _whole(reading: Reading, request: ChatRequest, receipt: Receipt, *, again: bool) -> Response:

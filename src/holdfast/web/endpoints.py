@@ -19,7 +19,7 @@ from holdfast.errors import ScopeMissing
 from holdfast.operations.caller import Caller
 from holdfast.operations.operation import BODY_MAX, Parameter
 from holdfast.operations.pages import SIZE_MAX
-from holdfast.operations.services import Host
+from holdfast.operations.services import ServerServices
 from holdfast.web import requests
 from holdfast.web.answers import Refused
 from holdfast.web.principal import How, Principal
@@ -70,12 +70,12 @@ class Group(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request, parsed as its endpoint declares it.  `desk` is that of whoever asks: what is another's is not there."""
+    """One request, parsed as its endpoint declares it.  `services` are for its sender: what is another's is not there."""
 
     endpoint: Endpoint
     request: Request
     principal: Principal
-    desk: Host
+    services: ServerServices
 
     async def body(self, kind: type[T]) -> T:
         """Return the JSON body.  An empty one counts as an empty object."""
@@ -130,8 +130,8 @@ class Call:
             raise TypeError(f"{self.endpoint.path} does not declare that it looks at {what}")
 
 
-def route(endpoint: Endpoint, desk_of: Callable[[Caller], Host]) -> Route:
-    """Return an endpoint as a route over the desks of its callers."""
+def route(endpoint: Endpoint, services_of: Callable[[Caller], ServerServices]) -> Route:
+    """Return an endpoint as a route over the services of its callers."""
 
     async def serve(request: Request) -> Response:
         state = request.scope["state"]
@@ -139,7 +139,7 @@ def route(endpoint: Endpoint, desk_of: Callable[[Caller], Host]) -> Route:
         principal: Principal = state["principal"]
         if endpoint.scope is not None:
             demand(principal, endpoint.scope)
-        call = Call(endpoint=endpoint, request=request, principal=principal, desk=desk_of(principal.caller))
+        call = Call(endpoint=endpoint, request=request, principal=principal, services=services_of(principal.caller))
         try:
             return await endpoint.handle(call)
         except ScopeMissing as error:

@@ -16,7 +16,7 @@ from holdfast.core.turns import TurnState
 from holdfast.errors import Unavailable
 from holdfast.operations.gateway import Status
 from holdfast.operations.memories import Tally
-from holdfast.operations.services import Host
+from holdfast.operations.services import ServerServices
 from holdfast.web.endpoints import Call, Endpoint, demand
 from holdfast.web.events import Streams
 
@@ -97,8 +97,8 @@ class Metrics:
             # How much others ask is the operator's to know.
             demand(call.principal, ADMIN)
         lag_s = await _lag()
-        status = await call.desk.gateway.status()
-        memory = await _tally(call.desk) if status.problem is None else None
+        status = await call.services.gateway.status()
+        memory = await _tally(call.services) if status.problem is None else None
         of_memory = _of_memory(memory) if memory else ()
         lines = [*_of_status(status), *of_memory, *self._of_process(lag_s), *self._meter.lines()]
         return Response("\n".join(lines) + "\n", media_type=MEDIA_TYPE)
@@ -116,9 +116,9 @@ async def _lag() -> float:
     return max(time.perf_counter() - due, 0.0)
 
 
-async def _tally(desk: Host) -> Tally | None:
+async def _tally(services: ServerServices) -> Tally | None:
     try:
-        return await desk.memories.tally()
+        return await services.memories.tally()
     except Unavailable:
         # It has gone away since it was asked for everything else.
         return None

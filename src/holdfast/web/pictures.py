@@ -44,5 +44,5 @@ class Pictures:
         number = call.name("number")
         if number not in _PLACES:
             raise NotFound(f"a message has {IMAGES_MAX} images at most, and none is called {number!r}")
-        image = await call.desk.turns.image(TurnId(call.name()), _PLACES.index(number))
+        image = await call.services.turns.image(TurnId(call.name()), _PLACES.index(number))
         return Response(image.data, headers=PICTURE_HEADERS, media_type=image.media_type)

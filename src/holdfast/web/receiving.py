@@ -60,7 +60,7 @@ class Receiving:
         ]
 
     async def deliver(self, call: Call) -> Response:
-        route = call.desk.webhooks.find(call.name())
+        route = call.services.webhooks.find(call.name())
         body = await requests.content(call.request, route.config.body_limit)
         requests.require_memory(body)
         head, scope = Head(call.request.scope["headers"]), f"{WEBHOOK}{route.name}"
@@ -69,7 +69,7 @@ class Receiving:
             demand(call.principal, scope)
         posted = Posted(head=head, body=body, authorised=authorised, near=is_near(call.request.headers))
         try:
-            told = await self._channel.receive(route, posted, call.desk.messages, call.desk.webhooks.takes)
+            told = await self._channel.receive(route, posted, call.services.messages, call.services.webhooks.takes)
         except Unverified as error:
             if call.principal.how is How.KEY and not is_signed(head):
                 demand(call.principal, scope)

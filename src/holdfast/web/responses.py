@@ -22,7 +22,7 @@ from holdfast.errors import KeyReused, NotFound, SessionBusy
 from holdfast.ids import TurnId
 from holdfast.operations.conversation import SessionView
 from holdfast.operations.pages import SIZE_MAX
-from holdfast.operations.services import Host
+from holdfast.operations.services import ServerServices
 from holdfast.operations.sessions import MESSAGE_MAX, Fork, Order
 from holdfast.web.answers import answer
 from holdfast.web.clients import Clients
@@ -132,7 +132,7 @@ class Responses:
         asker = caller(call, self._clients, ENDPOINT, body)
         wish = Wish(caller=asker, found=found, kept=kept, background=bool(request.background))
         with self._clients.accepting(asker.tried):
-            receipt = await _accepted(call.desk, request, wish)
+            receipt = await _accepted(call.services, request, wish)
 
         async def respond() -> Response:
             # In the background the client does not wait for the end, so it gets the state as it is now.
@@ -150,25 +150,25 @@ class Responses:
         return await served(call, self._clients, asker, receipt, respond)
 
     async def show(self, call: Call) -> Response:
-        known = await _entries(call.desk, call.name())
+        known = await _entries(call.services, call.name())
         if not call.flag("stream"):
             return answer(_read(known).response())
-        reading = Reading(desk=call.desk, session_id=known[0].session_id, turn_id=known[0].turn_id, known=known)
+        reading = Reading(services=call.services, session_id=known[0].session_id, turn_id=known[0].turn_id, known=known)
         events = Events(call.number("starting_after", -1, most=SEQ_MAX, least=0))
         return EventStream(_frames(reading, events), self._streams, farewell=events.broken)
 
     async def delete(self, call: Call) -> Response:
-        known = await _entries(call.desk, call.name())
-        session = await call.desk.sessions.get(known[0].session_id)
-        if others := await _others(call.desk, session, known[0].turn_id):
+        known = await _entries(call.services, call.name())
+        session = await call.services.sessions.get(known[0].session_id)
+        if others := await _others(call.services, session, known[0].turn_id):
             hint = f"delete the whole conversation with DELETE /api/sessions/{session.id}"
             message = f"{others} other responses stand in the same conversation, and build upon each other"
             raise Told(409, "in_conversation", message, hint, retry=False, session_id=session.id)
-        await call.desk.sessions.delete(session.id)
+        await call.services.sessions.delete(session.id)
         return answer(Gone(id=call.name()))
 
     async def items(self, call: Call) -> Response:
-        known = await _entries(call.desk, call.name())
+        known = await _entries(call.services, call.name())
         found = input_items(acceptance(known))
         if call.choice("order", Order) is not Order.ASC:
             found.reverse()
@@ -180,64 +180,64 @@ class Responses:
         return answer(ItemList(data=page, first_id=ids[0], last_id=ids[-1], has_more=len(found) > limit))
 
     async def cancel(self, call: Call) -> Response:
-        known = await _entries(call.desk, call.name())
-        await cancelled(call.desk, known[0].turn_id)
-        return answer(_read(await _entries(call.desk, call.name())).response())
+        known = await _entries(call.services, call.name())
+        await cancelled(call.services, known[0].turn_id)
+        return answer(_read(await _entries(call.services, call.name())).response())
 
 
-async def _accepted(desk: Host, request: ResponseRequest, wish: Wish) -> Receipt:
+async def _accepted(services: ServerServices, request: ResponseRequest, wish: Wish) -> Receipt:
     """Make a wish durable: on its own, as the beginning of a conversation, or as what follows another response."""
     if not request.is_kept:
-        return await taken(desk, binding.alone(wish.caller, wish.found, wish.kept), wish.caller)
+        return await taken(services, binding.alone(wish.caller, wish.found, wish.kept), wish.caller)
     if request.previous_response_id is None:
-        return await _take(desk, wish, binding.opening(wish.caller, wish.found, wish.kept, detached=wish.background))
-    before = await _entries(desk, request.previous_response_id)
-    return await _going_on(desk, wish, request.previous_response_id, before)
+        return await _take(services, wish, binding.opening(wish.caller, wish.found, wish.kept, detached=wish.background))
+    before = await _entries(services, request.previous_response_id)
+    return await _going_on(services, wish, request.previous_response_id, before)
 
 
-async def _going_on(desk: Host, wish: Wish, previous: str, before: Sequence[Entry]) -> Receipt:
+async def _going_on(services: ServerServices, wish: Wish, previous: str, before: Sequence[Entry]) -> Receipt:
     tried = wish.caller.tried
-    if tried and tried.joins and (joined := await desk.messages.rejoin(tried)):
+    if tried and tried.joins and (joined := await services.messages.rejoin(tried)):
         return joined
     if _read(before).progress.state in IN_FLIGHT:
         hint = f"wait for it with GET /v1/responses/{previous}?stream=true"
         raise Told(409, "previous_in_flight", f"{previous} is not finished", hint)
-    if again := await _again(desk, wish, previous):
+    if again := await _again(services, wish, previous):
         return again
     try:
-        return await _behind(desk, wish, previous, before[0])
+        return await _behind(services, wish, previous, before[0])
     except KeyReused:
         # The same request may have come a moment ago, and was taken in elsewhere.
-        if again := await _again(desk, wish, previous):
+        if again := await _again(services, wish, previous):
             return again
         raise
 
 
-async def _again(desk: Host, wish: Wish, previous: str) -> Receipt | None:
+async def _again(services: ServerServices, wish: Wish, previous: str) -> Receipt | None:
     """Take a request in where the same one was taken in before: that may be a branch by now, and is still the same."""
     key = wish.caller.once(previous)
-    first = await desk.messages.seen(key) if key else None
+    first = await services.messages.seen(key) if key else None
     if first is None:
         return None
-    return await _take(desk, wish, _next(wish, previous, (await desk.sessions.get(first.session_id)).key))
+    return await _take(services, wish, _next(wish, previous, (await services.sessions.get(first.session_id)).key))
 
 
-async def _behind(desk: Host, wish: Wish, previous: str, before: Entry) -> Receipt:
+async def _behind(services: ServerServices, wish: Wish, previous: str, before: Entry) -> Receipt:
     """Go on where a response ended: in its session if it is the last there, else on a branch."""
-    session = await desk.sessions.get(before.session_id)
-    if session.state is SessionState.OPEN and await desk.turns.is_last(before.turn_id):
+    session = await services.sessions.get(before.session_id)
+    if session.state is SessionState.OPEN and await services.turns.is_last(before.turn_id):
         with suppress(SessionBusy):
             # Another request that continues from the same response at this moment must not come in between.
-            return await _take(desk, wish, _next(wish, previous, session.key, Busy.REJECT))
-    branch = await desk.sessions.fork(session.id, Fork(through=before.turn_id))
+            return await _take(services, wish, _next(wish, previous, session.key, Busy.REJECT))
+    branch = await services.sessions.fork(session.id, Fork(through=before.turn_id))
     try:
-        receipt = await _take(desk, wish, _next(wish, previous, branch.key))
+        receipt = await _take(services, wish, _next(wish, previous, branch.key))
     except KeyReused:
-        await desk.sessions.delete(branch.id)
+        await services.sessions.delete(branch.id)
         raise
     if receipt.session_id != branch.id:
         # The try before this one was accepted a moment ago, elsewhere.
-        await desk.sessions.delete(branch.id)
+        await services.sessions.delete(branch.id)
     return receipt
 
 
@@ -254,15 +254,15 @@ def _next(wish: Wish, previous: str, conversation: str, busy: Busy | None = None
     )
 
 
-async def _take(desk: Host, wish: Wish, message: Inbound) -> Receipt:
+async def _take(services: ServerServices, wish: Wish, message: Inbound) -> Receipt:
     take = accepted if message.mode is Mode.DETACHED else taken
-    return await take(desk, message, wish.caller)
+    return await take(services, message, wish.caller)
 
 
-async def _entries(desk: Host, response_id: str) -> Sequence[Entry]:
+async def _entries(services: ServerServices, response_id: str) -> Sequence[Entry]:
     """Return the journal of a response that is kept.  Raises `NotFound` for anything else."""
     try:
-        entries = await desk.turns.entries(responses.turn_id(response_id))
+        entries = await services.turns.entries(responses.turn_id(response_id))
     except NotFound:
         entries = ()
     if not entries or not _read(entries[:1]).is_response:
@@ -270,11 +270,11 @@ async def _entries(desk: Host, response_id: str) -> Sequence[Entry]:
     return entries
 
 
-async def _others(desk: Host, session: SessionView, turn_id: TurnId) -> int:
+async def _others(services: ServerServices, session: SessionView, turn_id: TurnId) -> int:
     """Return how many other responses a conversation has."""
     number, cursor = 0, None
     while True:
-        page = await desk.turns.list(session.id, cursor=cursor, limit=SIZE_MAX)
+        page = await services.turns.list(session.id, cursor=cursor, limit=SIZE_MAX)
         # What a fork has copied is older than the fork, and known under its first id only.
         number += sum(1 for turn in page.items if turn.id != turn_id and turn.accepted_at >= session.created_at)
         if (cursor := page.next_cursor) is None:

@@ -18,7 +18,7 @@ from holdfast.core.journal import Entry, acceptance
 from holdfast.core.progress import Progress
 from holdfast.errors import NotFound
 from holdfast.ids import TurnId
-from holdfast.operations.services import Host
+from holdfast.operations.services import ServerServices
 from holdfast.operations.sessions import MESSAGE_MAX
 from holdfast.operations.turns import Answer, Turns, TurnView
 from holdfast.web.answers import answer
@@ -82,44 +82,44 @@ class Runs:
         request, body = await call.hashed_body(RunRequest)
         asker = caller(call, self._clients, ENDPOINT, body)
         with self._clients.accepting(asker.tried):
-            receipt = await accepted(call.desk, await _message(call.desk, request, asker), asker)
+            receipt = await accepted(call.services, await _message(call.services, request, asker), asker)
         return await served(call, self._clients, asker, receipt, partial(_started, receipt))
 
     async def show(self, call: Call) -> Response:
-        return answer(await shown(call.desk.turns, _run_id(call)))
+        return answer(await shown(call.services.turns, _run_id(call)))
 
     async def events(self, call: Call) -> Response:
-        known = await _entries(call.desk.turns, _run_id(call))
-        reading = Reading(desk=call.desk, session_id=known[0].session_id, turn_id=known[0].turn_id, known=known)
+        known = await _entries(call.services.turns, _run_id(call))
+        reading = Reading(services=call.services, session_id=known[0].session_id, turn_id=known[0].turn_id, known=known)
         after = cursor(call)
         # A cursor beyond the end belongs to another run, so its reader begins anew.
-        reset = after > (await call.desk.sessions.get(reading.session_id)).seq
+        reset = after > (await call.services.sessions.get(reading.session_id)).seq
         return EventStream(
             journal(_behind(reading, 0 if reset else after), self._streams, reset=reset), self._streams
         )  # fmt: skip
 
     async def stop(self, call: Call) -> Response:
-        await _entries(call.desk.turns, _run_id(call))
-        await cancelled(call.desk, _run_id(call))
-        return answer(await shown(call.desk.turns, _run_id(call)))
+        await _entries(call.services.turns, _run_id(call))
+        await cancelled(call.services, _run_id(call))
+        return answer(await shown(call.services.turns, _run_id(call)))
 
     async def approve(self, call: Call) -> Response:
         said = await call.body(Verdict)
         with parsing():
             words = said.words
-        await _entries(call.desk.turns, _run_id(call))
-        await call.desk.turns.answer(_run_id(call), Answer(text=words, question_id=said.question_id))
-        return answer(await shown(call.desk.turns, _run_id(call)))
+        await _entries(call.services.turns, _run_id(call))
+        await call.services.turns.answer(_run_id(call), Answer(text=words, question_id=said.question_id))
+        return answer(await shown(call.services.turns, _run_id(call)))
 
 
-async def _message(desk: Host, request: RunRequest, asker: ApiCaller) -> Inbound:
+async def _message(services: ServerServices, request: RunRequest, asker: ApiCaller) -> Inbound:
     with parsing():
         found = runs.wanted(request)
     kept = runs.kept(request)
     session = request.session_key or request.session_id
     if not session:
         return binding.alone(asker, found, kept, detached=True)
-    key = await conversation(desk.sessions, session)
+    key = await conversation(services.sessions, session)
     return binding.following(asker, found, kept, key, session=session, detached=True)
 
 

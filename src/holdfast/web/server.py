@@ -12,8 +12,8 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.desk.address import short_path
 from holdfast.errors import ConfigInvalid
+from holdfast.home_files import short_path
 from holdfast.web.answers import refusal
 from holdfast.web.peers import Peers
 from holdfast.web.protocol import CONNECTIONS_MAX, BoundedProtocol

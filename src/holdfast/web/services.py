@@ -42,7 +42,7 @@ def endpoint_of(noun: str, operation: Operation) -> Endpoint:
         arguments = {argument: read(call.request) for argument, read in reads}
         if body is not None:
             arguments[body.argument] = await call.body(body.kind)
-        found: Any = await method(service_of(call.desk), **arguments)  # Its type is the operation's own.
+        found: Any = await method(service_of(call.services), **arguments)  # Its type is the operation's own.
         if long_list:
             return await listing(replace(found, **{long_list: ()}), long_list, getattr(found, long_list))
         return answer(found, status)

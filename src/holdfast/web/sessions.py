@@ -48,16 +48,16 @@ class SessionEndpoints:
         ]
 
     async def events(self, call: Call) -> Response:
-        session = await call.desk.sessions.get(SessionId(call.name()))
+        session = await call.services.sessions.get(SessionId(call.name()))
         after = cursor(call)
         # A cursor beyond the end belongs to another journal, so its reader begins anew.
         reset = after > session.seq
-        entries = call.desk.sessions.follow(session.id, 0 if reset else after)
+        entries = call.services.sessions.follow(session.id, 0 if reset else after)
         return EventStream(journal(entries, self._streams, reset=reset), self._streams)
 
     async def export(self, call: Call) -> Response:
         form = call.choice("format", ExportFormat) or ExportFormat.MARKDOWN
-        transcript = await call.desk.sessions.transcript(SessionId(call.name()))
+        transcript = await call.services.sessions.transcript(SessionId(call.name()))
         # What takes this long to write must not keep others waiting.
         text = await asyncio.to_thread(written, transcript, form)
         headers = {"Content-Disposition": _attached(file_name(transcript.session, form)), "Cache-Control": "no-store"}

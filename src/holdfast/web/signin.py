@@ -100,7 +100,7 @@ class SignIn:
         ]
 
     async def ways(self, call: Call) -> Response:
-        return answer(Ways(password=call.desk.logins.has_password))
+        return answer(Ways(password=call.services.logins.has_password))
 
     async def enter(self, call: Call) -> Response:
         shown = await call.body(Credentials)
@@ -113,26 +113,26 @@ class SignIn:
         return answer(SignedIn(signed_in=True, login=admission.login, secret=admission.secret, nonce=self._nonces.current))
 
     async def _by_code(self, call: Call, code: str, port: int) -> Admission:
-        if admission := await call.desk.logins.by_code(code, port):
+        if admission := await call.services.logins.by_code(code, port):
             return admission
         hint = "a link is good once, for fifteen minutes, until the gateway restarts; get a fresh one with: holdfast link"
         raise Refused(401, "wrong_code", "this link has been used, or is too old", hint)
 
     async def _by_password(self, call: Call, password: str, port: int) -> Admission:
-        if not call.desk.logins.has_password:
+        if not call.services.logins.has_password:
             raise Refused(401, "no_password", "there is no password here", "get a link with: holdfast link")
         async with self._checking:
             if wait_s := self._guesses.wait_s():
                 hint = "wait, or get a link with: holdfast link"
                 raise Refused(429, "too_many_failures", "too many wrong passwords were tried", hint, wait_s)
-            if len(password) <= PASSWORD_MAX and (admission := await call.desk.logins.by_password(password, port)):
+            if len(password) <= PASSWORD_MAX and (admission := await call.services.logins.by_password(password, port)):
                 return admission
             self._guesses.take()
         raise Refused(401, "wrong_password", "this is not the password", "get a link with: holdfast link")
 
     async def leave(self, call: Call) -> Response:
         if login := call.principal.login:
-            await call.desk.logins.leave(login)
+            await call.services.logins.leave(login)
         return answer(SignedIn(signed_in=False))
 
     async def me(self, call: Call) -> Response:

@@ -19,7 +19,7 @@ from holdfast.core.progress import Progress
 from holdfast.core.turns import FINAL, IN_FLIGHT, Cause, TurnState
 from holdfast.errors import IllegalMove, Unavailable, Unconfirmed
 from holdfast.ids import SessionId, TurnId
-from holdfast.operations.services import Host
+from holdfast.operations.services import ServerServices
 from holdfast.web.answers import Refused
 from holdfast.web.clients import Clients
 from holdfast.web.endpoints import Call
@@ -78,10 +78,10 @@ def caller(call: Call, clients: Clients, endpoint: str, body: str, session: str 
     )
 
 
-async def cancelled(desk: Host, turn_id: TurnId) -> None:
+async def cancelled(services: ServerServices, turn_id: TurnId) -> None:
     """Cancel a turn.  Raises `Refused` where it has ended in another way."""
     try:
-        await desk.turns.cancel(turn_id)
+        await services.turns.cancel(turn_id)
     except IllegalMove as error:
         hint = "it is over; what it said stays as it is"
         raise Told(
@@ -89,23 +89,23 @@ async def cancelled(desk: Host, turn_id: TurnId) -> None:
         ) from error
 
 
-async def accepted(desk: Host, message: Inbound, asker: ApiCaller) -> Receipt:
+async def accepted(services: ServerServices, message: Inbound, asker: ApiCaller) -> Receipt:
     """Return the receipt of a message.  Raises `Refused` where it is not known whether it was accepted."""
     try:
-        return await desk.messages.accept(message)
+        return await services.messages.accept(message)
     except Unconfirmed as error:
         hint = _GOES_ON if asker.comes_back else "look in the list of sessions before you send it again"
         problem = "the store was lost while it took the request in, which may have been accepted"
         raise Told(503, "unconfirmed", problem, hint, retry=asker.comes_back) from error
 
 
-async def taken(desk: Host, message: Inbound, asker: ApiCaller) -> Receipt:
+async def taken(services: ServerServices, message: Inbound, asker: ApiCaller) -> Receipt:
     """Return the receipt of a message for which a client waits.
 
     Raises `Refused` while the same message is being answered; a request marked as a retry waits for the first one's answer.
     """
-    before = await desk.messages.seen(message.dedupe_key) if message.dedupe_key else None
-    receipt = await accepted(desk, message, asker)
+    before = await services.messages.seen(message.dedupe_key) if message.dedupe_key else None
+    receipt = await accepted(services, message, asker)
     if asker.repeated:
         return receipt
     going_on = before is not None and before.state is TurnState.INTERRUPTED
@@ -126,7 +126,7 @@ async def taken(desk: Host, message: Inbound, asker: ApiCaller) -> Receipt:
 class Reading:
     """One turn, and how far it has been read."""
 
-    desk: Host
+    services: ServerServices
     session_id: SessionId
     turn_id: TurnId
     known: Sequence[Entry]
@@ -136,23 +136,23 @@ class Reading:
     @classmethod
     async def of(cls, call: Call, receipt: Receipt, *, fresh: bool) -> Reading:
         """Begin to read.  A `fresh` session has no entries yet, so the journal is not searched."""
-        desk, connection = call.desk, connection_of(call.request.scope)
-        known = () if fresh and not receipt.duplicate else await desk.turns.entries(receipt.turn_id)
+        services, connection = call.services, connection_of(call.request.scope)
+        known = () if fresh and not receipt.duplicate else await services.turns.entries(receipt.turn_id)
         return cls(
-            desk=desk, session_id=receipt.session_id, turn_id=receipt.turn_id, known=known, connection=connection
+            services=services, session_id=receipt.session_id, turn_id=receipt.turn_id, known=known, connection=connection
         )  # fmt: skip
 
     async def rests(self, progress: Progress) -> bool:
         """Return whether nothing more will come."""
         if progress.state is TurnState.INTERRUPTED:
             # The client may have come back and resumed the turn.
-            return (await self.desk.turns.get(self.turn_id)).state is TurnState.INTERRUPTED
+            return (await self.services.turns.get(self.turn_id)).state is TurnState.INTERRUPTED
         return progress.state in FINAL
 
     async def live(self) -> AsyncGenerator[Entry]:
         """Yield the entries after the known ones, until the turn ends or waits."""
         after = self.known[-1].seq if self.known else 0
-        async with aclosing(self.desk.sessions.follow(self.session_id, after)) as entries:
+        async with aclosing(self.services.sessions.follow(self.session_id, after)) as entries:
             async for entry in entries:
                 if entry.turn_id != self.turn_id:
                     continue
@@ -168,8 +168,8 @@ class Reading:
             and not self.connection.lost
         ):
             # Its client is still here, so it need not come back first.
-            await self.desk.turns.resume(self.turn_id)
-        return (await self.desk.turns.get(self.turn_id)).state is TurnState.INTERRUPTED
+            await self.services.turns.resume(self.turn_id)
+        return (await self.services.turns.get(self.turn_id)).state is TurnState.INTERRUPTED
 
     async def to_the_end(self, progress: Progress, take: Callable[[Entry], object]) -> None:
         """Read until the turn ends or waits.  Raises `Refused` when the turn needs an answer from a person."""
@@ -226,7 +226,7 @@ async def served(
     """Return the response to a request that was accepted.  Raises `Refused` where the store is lost meanwhile."""
     try:
         connection = connection_of(call.request.scope)
-        return named(await clients.served(call.desk.messages, receipt.turn_id, connection, making()), receipt)
+        return named(await clients.served(call.services.messages, receipt.turn_id, connection, making()), receipt)
     except Unavailable as error:
         hint = _GOES_ON if asker.comes_back else f"read the answer later: GET /api/turns/{receipt.turn_id}"
         problem = f"the request was accepted, and then the store did not answer: {error}"

@@ -36,4 +36,4 @@ class UploadEndpoints:
         name = call.word("name")
         if not name:
             raise Refused(400, "bad_parameter", "say what the file is called with ?name=")
-        return answer(await call.desk.uploads.keep(name, await call.content()), 201)
+        return answer(await call.services.uploads.keep(name, await call.content()), 201)

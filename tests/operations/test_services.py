@@ -1,4 +1,4 @@
-"""The desk of this process, over a real engine."""
+"""The services of this process, over a real engine."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.app.services import ServiceParts
 from holdfast.clock import SystemClock
 from holdfast.core.intake import Inbound
 from holdfast.core.segments import SegmentState
 from holdfast.core.sessions import SessionState, Source
 from holdfast.core.turns import Mode, Turn, TurnState
-from holdfast.desk.local import LocalDesk
 from holdfast.engine.engine import Engine
 from holdfast.errors import Rejected
 from holdfast.ids import SessionId
 from holdfast.operations.caller import Caller
 from holdfast.operations.lifecycle import Lifecycle
+from holdfast.operations.services import Services
 from holdfast.operations.sessions import PRUNING_MS, Opening, Pruning
 from holdfast.ports import Assignment, Stage
 from holdfast.store.removal import HIDE_MAX
@@ -32,9 +33,10 @@ class Echo:
         return f"heard {work.message}"
 
 
-def desk_of(store: Store, engine: Engine) -> LocalDesk:
+def services_of(store: Store, engine: Engine, owner: str = "local") -> Services:
     clock = SystemClock()
-    return LocalDesk(store=store, engine=engine, lifecycle=Lifecycle(clock, home="", store=""), clock=clock)
+    parts = ServiceParts(store=store, engine=engine, lifecycle=Lifecycle(clock, home="", store=""), clock=clock)
+    return parts.services(Caller(owner=owner))
 
 
 async def test_a_retry_is_for_the_same_reader_and_never_a_command(open_it: Open) -> None:
@@ -55,7 +57,7 @@ async def test_a_retry_is_for_the_same_reader_and_never_a_command(open_it: Open)
                 delivers_later=False,
                 remembers=False,
             )
-            again = await desk_of(store, engine).turns.retry(first.id)
+            again = await services_of(store, engine).turns.retry(first.id)
             assert again.id != first.id
 
             async def look() -> Turn | None:
@@ -71,10 +73,10 @@ async def test_a_retry_is_for_the_same_reader_and_never_a_command(open_it: Open)
 
 async def test_a_key_cannot_look_like_an_id(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Echo()) as engine:
-        desk = desk_of(store, engine)
+        services = services_of(store, engine)
         with pytest.raises(Rejected, match="cannot begin with 'ses_'"):
-            await desk.sessions.open(Opening(key="ses_mine"))
-        assert (await desk.sessions.list()).items == []
+            await services.sessions.open(Opening(key="ses_mine"))
+        assert (await services.sessions.list()).items == []
 
 
 async def test_naming_the_session_that_is_left_is_a_boundary_for_it(open_it: Open) -> None:
@@ -82,7 +84,7 @@ async def test_naming_the_session_that_is_left_is_a_boundary_for_it(open_it: Ope
     memory = RecordingMemory()
     async with opened(open_it) as store, running_engine(store, Echo(), memory=memory) as engine:
         turn = await answered(engine, store, "remember me")
-        fresh = await desk_of(store, engine).sessions.open(Opening(previous_session_id=turn.session_id))
+        fresh = await services_of(store, engine).sessions.open(Opening(previous_session_id=turn.session_id))
         assert fresh.id != turn.session_id
         await segments_in(store, turn.session_id, SegmentState.COMMITTED)
         assert memory.taken_of(turn.session_id) == ["remember me", "heard remember me"]
@@ -94,7 +96,7 @@ async def test_naming_a_session_that_is_not_there_is_no_boundary(previous: Sessi
     memory = RecordingMemory()
     async with opened(open_it) as store, running_engine(store, Echo(), memory=memory) as engine:
         turn = await answered(engine, store, "remember me")
-        assert (await desk_of(store, engine).sessions.open(Opening(previous_session_id=previous))).id
+        assert (await services_of(store, engine).sessions.open(Opening(previous_session_id=previous))).id
         await segments_in(store, turn.session_id, SegmentState.OPEN)
 
 
@@ -103,9 +105,7 @@ async def test_naming_somebody_elses_session_is_no_boundary_for_it(open_it: Open
     memory = RecordingMemory()
     async with opened(open_it) as store, running_engine(store, Echo(), memory=memory) as engine:
         turn = await answered(engine, store, "remember me", owner="alice")
-        assert (
-            await desk_of(store, engine).of(Caller(owner="bob")).sessions.open(Opening(previous_session_id=turn.session_id))
-        ).id
+        assert (await services_of(store, engine, owner="bob").sessions.open(Opening(previous_session_id=turn.session_id))).id
         await segments_in(store, turn.session_id, SegmentState.OPEN)
         assert memory.given == []
 
@@ -135,10 +135,10 @@ async def test_a_prune_that_takes_long_is_done_in_several_requests(open_it: Open
             return len(await store.sessions.list("local", limit=1_000, state=SessionState.ENDED)) == HIDE_MAX + 5
 
         await until(all_over)
-        desk = replace(desk_of(store, engine), clock=Hasty())
-        steps = [await desk.sessions.prune(Pruning(channel="webhook"))]
+        sessions = replace(services_of(store, engine).sessions, clock=Hasty())
+        steps = [await sessions.prune(Pruning(channel="webhook"))]
         while steps[-1].more:
-            steps.append(await desk.sessions.prune(Pruning(channel="webhook")))
+            steps.append(await sessions.prune(Pruning(channel="webhook")))
         assert len(steps) > 2
         assert sum(step.pruned for step in steps) == HIDE_MAX + 5
         assert await store.sessions.list("local") == []

@@ -1,4 +1,4 @@
-"""Where the desk of a home is found: a Unix socket that only its owner can open."""
+"""The files by which the gateway of a home is found: a Unix socket that only its owner can open, a lock, a sign-in page."""
 
 from __future__ import annotations
 
@@ -13,12 +13,6 @@ LOCK = "gateway.lock"
 OPENING = "sign-in.html"
 # The kernel takes 107 bytes; what makes it fit needs a few of them.
 LENGTH_MAX = 100
-# Whoever waits longer than this for a gateway wants to know what for.
-NOTICED_AFTER_S = 2
-
-
-def unnoticed() -> None:
-    """Tell nobody that a gateway is away."""
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What is remembered, sent and compacted, at the desk of this process over a real engine and store."""
+"""What is remembered, sent and compacted, asked in this process over a real engine and store."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from holdfast.errors import IllegalMove, NotFound, Rejected
 from holdfast.operations.memories import Remembered
 from holdfast.operations.sessions import Message, Opening
 from tests.engine.world import Open, opened, running_engine
-from tests.operations.asking import Asking, desk_of, said
+from tests.operations.asking import Asking, said, services_of
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
 
 
 async def test_memories_are_added_found_and_forgotten(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Asking()) as engine:
-        memories = desk_of(store, engine).memories
+        memories = services_of(store, engine).memories
         added = await memories.add(Remembered(text="  likes the sea  "))
         assert added.text == "likes the sea"
         assert [each.id for each in (await memories.list(query="sea")).items] == [added.id]
         assert [each.id for each in (await memories.list()).items] == [added.id]
-        other = desk_of(store, engine, owner="somebody").memories
+        other = services_of(store, engine, owner="somebody").memories
         assert (await other.list()).items == []
         with pytest.raises(NotFound):
             await other.remove(added.id)
@@ -34,10 +34,10 @@ async def test_memories_are_added_found_and_forgotten(open_it: Open) -> None:
 
 async def test_pictures_reach_the_turn_within_bounds(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Asking()) as engine:
-        desk = desk_of(store, engine)
-        session = await desk.sessions.open(Opening(key="chat"))
+        services = services_of(store, engine)
+        session = await services.sessions.open(Opening(key="chat"))
         picture = Image(media_type="image/png", data=PNG)
-        receipt = await desk.sessions.send(session.id, Message(text="ask what it shows", images=(picture,)))
+        receipt = await services.sessions.send(session.id, Message(text="ask what it shows", images=(picture,)))
         assert await store.turns.images(receipt.turn_id) == [picture]
         for images, problem in (
             ([picture] * 5, "4 images at most"),
@@ -47,15 +47,15 @@ async def test_pictures_reach_the_turn_within_bounds(open_it: Open) -> None:
             ([Image(media_type="image/gif", data=b"")], "but no image"),
         ):
             with pytest.raises(Rejected, match=problem):
-                await desk.sessions.send(session.id, Message(text="look", images=tuple(images)))
+                await services.sessions.send(session.id, Message(text="look", images=tuple(images)))
 
 
 async def test_compacting_is_a_turn_of_an_open_session(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Asking()) as engine:
-        desk = desk_of(store, engine)
-        session = await desk.sessions.open(Opening(key="chat"))
-        receipt = await desk.sessions.compact(session.id)
-        assert await said(desk, receipt.turn_id) == "compacted"
-        await desk.sessions.end(session.id)
+        services = services_of(store, engine)
+        session = await services.sessions.open(Opening(key="chat"))
+        receipt = await services.sessions.compact(session.id)
+        assert await said(services, receipt.turn_id) == "compacted"
+        await services.sessions.end(session.id)
         with pytest.raises(IllegalMove, match="is ended: it cannot be compacted"):
-            await desk.sessions.compact(session.id)
+            await services.sessions.compact(session.id)
