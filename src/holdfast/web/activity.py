@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from holdfast.core.sessions import SessionDeleted, SessionsMissed
 from holdfast.operations.conversation import SessionView
-from holdfast.web.endpoints import Call, Endpoint, Stream
+from holdfast.web.endpoints import Endpoint, EndpointCall, Stream
 from holdfast.web.events import OPENING, RESET, EventStream, Streams
 
 _encode = msgspec.json.Encoder().encode
 
 
-class Activity:
+class ActivityStream:
     """Sessions as they change."""
 
     def __init__(self, streams: Streams) -> None:
@@ -33,7 +33,7 @@ class Activity:
             )
         ]
 
-    async def events(self, call: Call) -> Response:
+    async def events(self, call: EndpointCall) -> Response:
         return EventStream(_frames(call.services.sessions.watch()), self._streams)
 
 

@@ -22,11 +22,11 @@ from holdfast.operations.caller import Caller
 from holdfast.operations.lifecycle import Lifecycle
 from holdfast.operations.services import ServerServices
 from holdfast.web import page
-from holdfast.web.activity import Activity
+from holdfast.web.activity import ActivityStream
 from holdfast.web.answers import apologise, refusal, refuse, starve
 from holdfast.web.clients import Clients
 from holdfast.web.completions import Completions
-from holdfast.web.endpoints import Endpoint, Group, route
+from holdfast.web.endpoints import Endpoint, EndpointGroup, route
 from holdfast.web.events import Streams
 from holdfast.web.metrics import Meter, Metrics
 from holdfast.web.models import Models
@@ -53,14 +53,14 @@ def endpoints(
     """Return everything that can be asked."""
     clients = Clients(streams.closed)
     # A request is compared with one after the other, so what comes often stands first.
-    groups: Sequence[Group] = (
+    groups: Sequence[EndpointGroup] = (
         Receiving(),
         Completions(streams, clients, models),
         Responses(streams, clients, models),
         Runs(streams, clients),
         *starmap(ServiceEndpoints, nouns().items()),
         SessionEndpoints(streams),
-        Activity(streams),
+        ActivityStream(streams),
         Pictures(),
         UploadEndpoints(),
         SignIn(nonces or Nonces()),
@@ -96,7 +96,7 @@ def application(
         middleware=[Middleware(Shortcut, routes, refusals)],
         exception_handlers={**refusals, HTTPException: _refuse_route, Exception: apologise},
     )
-    # An address with another slash at its end is another address, and a redirect would repeat whatever host it came by.
+    # A path with a further slash is another path.  A redirect would repeat the host that the client sent.
     app.router.redirect_slashes = False
     app.state.redaction = redaction or Redaction()
     return app
@@ -110,7 +110,7 @@ async def _refuse_route(request: Request, error: Exception) -> Response:
         found.headers["Allow"] = ", ".join(_methods(request))
         return found
     if _climbs(request.scope):
-        # Nothing here is read by its path, and whoever tries should see that it was noticed.
+        # No file is read by its path here, and the refusal says that the attempt was noticed.
         return refusal(403, "bad_path", "a path leads down only, and by its plain name", _LISTED)
     return refusal(error.status_code, "no_route", "there is nothing at this address", _LISTED, path=request.url.path)
 
@@ -129,5 +129,5 @@ def _climbs(scope: Scope) -> bool:
 
 
 async def _give_up(_request: Request, _error: Exception) -> Response:
-    # Nobody is there to read it.
+    # The client has gone, so no one reads this answer.
     return Response(status_code=400)

@@ -19,7 +19,7 @@ from holdfast.operations.sessions import MESSAGE_MAX
 from holdfast.web.answers import answer
 from holdfast.web.clients import Clients
 from holdfast.web.conversations import conversation
-from holdfast.web.endpoints import Call, Endpoint
+from holdfast.web.endpoints import Endpoint, EndpointCall
 from holdfast.web.events import EventStream, Streams
 from holdfast.web.turn_reader import (
     KEY_HEADER,
@@ -61,7 +61,7 @@ class Completions:
             )
         ]
 
-    async def create(self, call: Call) -> Response:
+    async def create(self, call: EndpointCall) -> Response:
         request, body = await call.hashed_body(ChatRequest)
         session = call.header(SESSION_HEADER)
         asker = caller(call, self._clients, ENDPOINT, body, session or "")

@@ -45,7 +45,7 @@ class Endpoint:
 
     method: str
     path: str
-    handle: Callable[[Call], Awaitable[Response]]
+    handle: Callable[[EndpointCall], Awaitable[Response]]
     summary: str
     scope: str | None = API
     takes: type | None = None
@@ -62,14 +62,14 @@ class Endpoint:
     refuses: tuple[int, ...] = ()
 
 
-class Group(Protocol):
+class EndpointGroup(Protocol):
     """Operations that belong together."""
 
     def endpoints(self) -> Sequence[Endpoint]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class EndpointCall:
     """One request, parsed as its endpoint declares it.  `services` are for its sender: what is another's is not there."""
 
     endpoint: Endpoint
@@ -139,7 +139,7 @@ def route(endpoint: Endpoint, services_of: Callable[[Caller], ServerServices]) -
         principal: Principal = state["principal"]
         if endpoint.scope is not None:
             demand(principal, endpoint.scope)
-        call = Call(endpoint=endpoint, request=request, principal=principal, services=services_of(principal.caller))
+        call = EndpointCall(endpoint=endpoint, request=request, principal=principal, services=services_of(principal.caller))
         try:
             return await endpoint.handle(call)
         except ScopeMissing as error:

@@ -17,7 +17,7 @@ from holdfast.errors import Unavailable
 from holdfast.operations.gateway import Status
 from holdfast.operations.memories import Tally
 from holdfast.operations.services import ServerServices
-from holdfast.web.endpoints import Call, Endpoint, demand
+from holdfast.web.endpoints import Endpoint, EndpointCall, demand
 from holdfast.web.events import Streams
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -92,7 +92,7 @@ class Metrics:
             )
         ]
 
-    async def show(self, call: Call) -> Response:
+    async def show(self, call: EndpointCall) -> Response:
         if call.principal.owner != LOCAL:
             # How much others ask is the operator's to know.
             demand(call.principal, ADMIN)

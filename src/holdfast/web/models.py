@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from holdfast.channels.openai import models
 from holdfast.web.answers import answer
-from holdfast.web.endpoints import Call, Endpoint
+from holdfast.web.endpoints import Endpoint, EndpointCall
 from holdfast.web.turn_reader import parsing
 
 
@@ -37,10 +37,10 @@ class Models:
             ),
         ]
 
-    async def list(self, _call: Call) -> Response:
+    async def list(self, _call: EndpointCall) -> Response:
         return answer(models.listed(self._names))
 
-    async def show(self, call: Call) -> Response:
+    async def show(self, call: EndpointCall) -> Response:
         name = call.name()
         with parsing():
             models.check(name, self._names)

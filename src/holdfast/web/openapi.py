@@ -17,7 +17,7 @@ from starlette.responses import Response
 from holdfast import __version__
 from holdfast.operations import export
 from holdfast.operations.operation import NUMBER_MAX, Location, Parameter
-from holdfast.web.endpoints import Call, Endpoint, Stream
+from holdfast.web.endpoints import Endpoint, EndpointCall, Stream
 from holdfast.web.requests import ID_MAX
 
 PATH = "/openapi.json"
@@ -137,7 +137,7 @@ class OpenApi:
             )
         ]
 
-    async def show(self, _call: Call) -> Response:
+    async def show(self, _call: EndpointCall) -> Response:
         return Response(self._written, media_type=JSON)
 
     @functools.cached_property

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from holdfast.core.images import IMAGES_MAX, MEDIA_TYPES
 from holdfast.errors import NotFound
 from holdfast.ids import TurnId
-from holdfast.web.endpoints import Call, Endpoint
+from holdfast.web.endpoints import Endpoint, EndpointCall
 
 # A picture never changes, so a browser may cache it, for the person who may see it and only while that person is
 # signed in.  It is not a page: a script inside it does not run.
@@ -40,7 +40,7 @@ class Pictures:
             )
         ]
 
-    async def show(self, call: Call) -> Response:
+    async def show(self, call: EndpointCall) -> Response:
         number = call.name("number")
         if number not in _PLACES:
             raise NotFound(f"a message has {IMAGES_MAX} images at most, and none is called {number!r}")

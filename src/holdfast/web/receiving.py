@@ -26,7 +26,7 @@ from holdfast.core.keys import WEBHOOK
 from holdfast.errors import Rejected
 from holdfast.web import requests
 from holdfast.web.answers import Refused, answer
-from holdfast.web.endpoints import Call, Endpoint, demand
+from holdfast.web.endpoints import Endpoint, EndpointCall, demand
 from holdfast.web.guard import is_near
 from holdfast.web.principal import How
 
@@ -59,7 +59,7 @@ class Receiving:
             ),
         ]
 
-    async def deliver(self, call: Call) -> Response:
+    async def deliver(self, call: EndpointCall) -> Response:
         route = call.services.webhooks.find(call.name())
         body = await requests.content(call.request, route.config.body_limit)
         requests.require_memory(body)

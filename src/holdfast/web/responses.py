@@ -26,7 +26,7 @@ from holdfast.operations.services import ServerServices
 from holdfast.operations.sessions import MESSAGE_MAX, Fork, Order
 from holdfast.web.answers import answer
 from holdfast.web.clients import Clients
-from holdfast.web.endpoints import Call, Endpoint
+from holdfast.web.endpoints import Endpoint, EndpointCall
 from holdfast.web.events import EventStream, Streams
 from holdfast.web.sessions import SEQ_MAX
 from holdfast.web.turn_reader import (
@@ -124,7 +124,7 @@ class Responses:
             ),
         ]
 
-    async def create(self, call: Call) -> Response:
+    async def create(self, call: EndpointCall) -> Response:
         request, body = await call.hashed_body(ResponseRequest)
         with parsing():
             models.check(request.model, self._names)
@@ -149,7 +149,7 @@ class Responses:
 
         return await served(call, self._clients, asker, receipt, respond)
 
-    async def show(self, call: Call) -> Response:
+    async def show(self, call: EndpointCall) -> Response:
         known = await _entries(call.services, call.name())
         if not call.flag("stream"):
             return answer(_read(known).response())
@@ -157,7 +157,7 @@ class Responses:
         events = Events(call.number("starting_after", -1, most=SEQ_MAX, least=0))
         return EventStream(_frames(reading, events), self._streams, farewell=events.broken)
 
-    async def delete(self, call: Call) -> Response:
+    async def delete(self, call: EndpointCall) -> Response:
         known = await _entries(call.services, call.name())
         session = await call.services.sessions.get(known[0].session_id)
         if others := await _others(call.services, session, known[0].turn_id):
@@ -167,7 +167,7 @@ class Responses:
         await call.services.sessions.delete(session.id)
         return answer(Gone(id=call.name()))
 
-    async def items(self, call: Call) -> Response:
+    async def items(self, call: EndpointCall) -> Response:
         known = await _entries(call.services, call.name())
         found = input_items(acceptance(known))
         if call.choice("order", Order) is not Order.ASC:
@@ -179,7 +179,7 @@ class Responses:
         ids = [str(item["id"]) for item in page] or [None]
         return answer(ItemList(data=page, first_id=ids[0], last_id=ids[-1], has_more=len(found) > limit))
 
-    async def cancel(self, call: Call) -> Response:
+    async def cancel(self, call: EndpointCall) -> Response:
         known = await _entries(call.services, call.name())
         await cancelled(call.services, known[0].turn_id)
         return answer(_read(await _entries(call.services, call.name())).response())

@@ -24,7 +24,7 @@ from holdfast.operations.turns import Answer, Turns, TurnView
 from holdfast.web.answers import answer
 from holdfast.web.clients import Clients
 from holdfast.web.conversations import conversation
-from holdfast.web.endpoints import Call, Endpoint, Stream
+from holdfast.web.endpoints import Endpoint, EndpointCall, Stream
 from holdfast.web.events import EventStream, Streams, journal
 from holdfast.web.sessions import cursor
 from holdfast.web.turn_reader import KEY_HEADER, RETRY_HEADER, Reading, accepted, caller, cancelled, parsing, served
@@ -78,17 +78,17 @@ class Runs:
             ),
         ]
 
-    async def start(self, call: Call) -> Response:
+    async def start(self, call: EndpointCall) -> Response:
         request, body = await call.hashed_body(RunRequest)
         asker = caller(call, self._clients, ENDPOINT, body)
         with self._clients.accepting(asker.tried):
             receipt = await accepted(call.services, await _message(call.services, request, asker), asker)
         return await served(call, self._clients, asker, receipt, partial(_started, receipt))
 
-    async def show(self, call: Call) -> Response:
+    async def show(self, call: EndpointCall) -> Response:
         return answer(await shown(call.services.turns, _run_id(call)))
 
-    async def events(self, call: Call) -> Response:
+    async def events(self, call: EndpointCall) -> Response:
         known = await _entries(call.services.turns, _run_id(call))
         reading = Reading(services=call.services, session_id=known[0].session_id, turn_id=known[0].turn_id, known=known)
         after = cursor(call)
@@ -98,12 +98,12 @@ class Runs:
             journal(_behind(reading, 0 if reset else after), self._streams, reset=reset), self._streams
         )  # fmt: skip
 
-    async def stop(self, call: Call) -> Response:
+    async def stop(self, call: EndpointCall) -> Response:
         await _entries(call.services.turns, _run_id(call))
         await cancelled(call.services, _run_id(call))
         return answer(await shown(call.services.turns, _run_id(call)))
 
-    async def approve(self, call: Call) -> Response:
+    async def approve(self, call: EndpointCall) -> Response:
         said = await call.body(Verdict)
         with parsing():
             words = said.words
@@ -173,5 +173,5 @@ async def _behind(reading: Reading, after: int) -> AsyncGenerator[Entry]:
                     yield entry
 
 
-def _run_id(call: Call) -> TurnId:
+def _run_id(call: EndpointCall) -> TurnId:
     return TurnId(call.name())

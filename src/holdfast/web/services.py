@@ -14,7 +14,7 @@ from starlette.responses import Response
 from holdfast.operations.operation import Location, Operation, Parameter, operations
 from holdfast.web import requests
 from holdfast.web.answers import answer, listing
-from holdfast.web.endpoints import Call, Endpoint
+from holdfast.web.endpoints import Endpoint, EndpointCall
 
 # Returns the argument that a request says.
 Read = Callable[[Request], object]
@@ -38,7 +38,7 @@ def endpoint_of(noun: str, operation: Operation) -> Endpoint:
     long_list = operation.long_list
     reads = [(each.argument, _read(each)) for each in operation.parameters]
 
-    async def handle(call: Call) -> Response:
+    async def handle(call: EndpointCall) -> Response:
         arguments = {argument: read(call.request) for argument, read in reads}
         if body is not None:
             arguments[body.argument] = await call.body(body.kind)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from holdfast.ids import SessionId
 from holdfast.operations.export import ExportFormat, file_name, written
 from holdfast.web import requests
-from holdfast.web.endpoints import Call, Endpoint, Stream
+from holdfast.web.endpoints import Endpoint, EndpointCall, Stream
 from holdfast.web.events import EventStream, Streams, journal
 
 SEQ_MAX = 2**53
@@ -47,7 +47,7 @@ class SessionEndpoints:
             ),
         ]
 
-    async def events(self, call: Call) -> Response:
+    async def events(self, call: EndpointCall) -> Response:
         session = await call.services.sessions.get(SessionId(call.name()))
         after = cursor(call)
         # A cursor beyond the end belongs to another journal, so its reader begins anew.
@@ -55,7 +55,7 @@ class SessionEndpoints:
         entries = call.services.sessions.follow(session.id, 0 if reset else after)
         return EventStream(journal(entries, self._streams, reset=reset), self._streams)
 
-    async def export(self, call: Call) -> Response:
+    async def export(self, call: EndpointCall) -> Response:
         form = call.choice("format", ExportFormat) or ExportFormat.MARKDOWN
         transcript = await call.services.sessions.transcript(SessionId(call.name()))
         # What takes this long to write must not keep others waiting.
@@ -70,7 +70,7 @@ def _attached(name: str) -> str:
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 
-def cursor(call: Call) -> int:
+def cursor(call: EndpointCall) -> int:
     """Return after which entry a reader wants to go on: what it last saw, or what it asks for."""
     last = call.header("Last-Event-ID")
     if last is None:

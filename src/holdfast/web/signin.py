@@ -11,7 +11,7 @@ from starlette.responses import Response
 from holdfast.clock import Clock, SystemClock
 from holdfast.operations.logins import Admission
 from holdfast.web.answers import Refused, answer
-from holdfast.web.endpoints import Call, Endpoint
+from holdfast.web.endpoints import Endpoint, EndpointCall
 from holdfast.web.guard import port_of
 from holdfast.web.nonces import Nonces
 from holdfast.web.throttle import Bucket
@@ -99,10 +99,10 @@ class SignIn:
             Endpoint(method="GET", path="/api/me", handle=self.me, summary="Say who you are here", gives=Me),
         ]
 
-    async def ways(self, call: Call) -> Response:
+    async def ways(self, call: EndpointCall) -> Response:
         return answer(Ways(password=call.services.logins.has_password))
 
-    async def enter(self, call: Call) -> Response:
+    async def enter(self, call: EndpointCall) -> Response:
         shown = await call.body(Credentials)
         if bool(shown.code) == bool(shown.password):
             raise Refused(400, "bad_sign_in", "send either a code or a password", "a code comes from: holdfast link")
@@ -112,13 +112,13 @@ class SignIn:
         )
         return answer(SignedIn(signed_in=True, login=admission.login, secret=admission.secret, nonce=self._nonces.current))
 
-    async def _by_code(self, call: Call, code: str, port: int) -> Admission:
+    async def _by_code(self, call: EndpointCall, code: str, port: int) -> Admission:
         if admission := await call.services.logins.by_code(code, port):
             return admission
         hint = "a link is good once, for fifteen minutes, until the gateway restarts; get a fresh one with: holdfast link"
         raise Refused(401, "wrong_code", "this link has been used, or is too old", hint)
 
-    async def _by_password(self, call: Call, password: str, port: int) -> Admission:
+    async def _by_password(self, call: EndpointCall, password: str, port: int) -> Admission:
         if not call.services.logins.has_password:
             raise Refused(401, "no_password", "there is no password here", "get a link with: holdfast link")
         async with self._checking:
@@ -130,11 +130,11 @@ class SignIn:
             self._guesses.take()
         raise Refused(401, "wrong_password", "this is not the password", "get a link with: holdfast link")
 
-    async def leave(self, call: Call) -> Response:
+    async def leave(self, call: EndpointCall) -> Response:
         if login := call.principal.login:
             await call.services.logins.leave(login)
         return answer(SignedIn(signed_in=False))
 
-    async def me(self, call: Call) -> Response:
+    async def me(self, call: EndpointCall) -> Response:
         who = call.principal
         return answer(Me(owner=who.owner, scopes=sorted(who.scopes), how=who.how))

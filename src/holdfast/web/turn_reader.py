@@ -22,7 +22,7 @@ from holdfast.ids import SessionId, TurnId
 from holdfast.operations.services import ServerServices
 from holdfast.web.answers import Refused
 from holdfast.web.clients import Clients
-from holdfast.web.endpoints import Call
+from holdfast.web.endpoints import EndpointCall
 from holdfast.web.protocol import Connection, connection_of
 
 KEY_HEADER = "Idempotency-Key"
@@ -57,7 +57,7 @@ def parsing() -> Generator[None]:
         raise Told(error.status, error.code, str(error), error.hint) from error
 
 
-def caller(call: Call, clients: Clients, endpoint: str, body: str, session: str = "") -> ApiCaller:
+def caller(call: EndpointCall, clients: Clients, endpoint: str, body: str, session: str = "") -> ApiCaller:
     """Return the sender of a request and what identifies a retry of it; `body` is the digest of its bytes."""
     principal, key, count = call.principal, call.header(KEY_HEADER), call.header(RETRY_HEADER)
     number = retries.number(count)
@@ -134,7 +134,7 @@ class Reading:
     connection: Connection | None = None
 
     @classmethod
-    async def of(cls, call: Call, receipt: Receipt, *, fresh: bool) -> Reading:
+    async def of(cls, call: EndpointCall, receipt: Receipt, *, fresh: bool) -> Reading:
         """Begin to read.  A `fresh` session has no entries yet, so the journal is not searched."""
         services, connection = call.services, connection_of(call.request.scope)
         known = () if fresh and not receipt.duplicate else await services.turns.entries(receipt.turn_id)
@@ -221,7 +221,7 @@ def failure(progress: Progress, turn_id: TurnId, *, again: bool) -> Told | None:
 
 
 async def served(
-    call: Call, clients: Clients, asker: ApiCaller, receipt: Receipt, making: Callable[[], Awaitable[Response]]
+    call: EndpointCall, clients: Clients, asker: ApiCaller, receipt: Receipt, making: Callable[[], Awaitable[Response]]
 ) -> Response:
     """Return the response to a request that was accepted.  Raises `Refused` where the store is lost meanwhile."""
     try:

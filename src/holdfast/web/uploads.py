@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from holdfast.ports import Upload
 from holdfast.web.answers import Refused, answer
-from holdfast.web.endpoints import Call, Endpoint
+from holdfast.web.endpoints import Endpoint, EndpointCall
 
 UPLOAD_MAX = 20 * 1024 * 1024
 # As long as a slow line needs for that.
@@ -32,7 +32,7 @@ class UploadEndpoints:
             )
         ]
 
-    async def keep(self, call: Call) -> Response:
+    async def keep(self, call: EndpointCall) -> Response:
         name = call.word("name")
         if not name:
             raise Refused(400, "bad_parameter", "say what the file is called with ?name=")
