@@ -148,7 +148,7 @@ async def test_a_send_that_is_cut_off_for_ever_stays_unknown_and_nobody_can_wish
             await clock.advance(waiting.due_at - clock.now_ms())
         (lost,) = await deliveries_in(store, turn, DeliveryState.UNKNOWN)
         assert "may or may not have arrived" in (lost.error or "")
-        with pytest.raises(IllegalMove, match=r"is unknown: it cannot be sent again: .* ask whoever should have it"):
+        with pytest.raises(IllegalMove, match=r"is unknown: it cannot be sent again: .* ask the recipient"):
             await store.deliveries.retry(lost.id, clock.now_ms())
         await something_else_arrives(engine, store)
         assert [each.json["possible_repeat"] for each in there.posts] == [False, *[True] * (ATTEMPTS_MAX - 1)]

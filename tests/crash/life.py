@@ -26,6 +26,7 @@ from holdfast.clock import SystemClock
 from holdfast.core.delivery import SETTLED as DELIVERY_SETTLED
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound
+from holdfast.core.journal import EntryRecord
 from holdfast.core.segments import SegmentState
 from holdfast.core.transcript import fold
 from holdfast.core.turns import SETTLED, Mode, Turn, TurnState
@@ -237,7 +238,7 @@ async def describe(store: Store, session_id: SessionId) -> dict[str, Any]:
     return {
         "session": asdict(await store.sessions.get(session_id)),
         "turns": [asdict(turn) for turn in turns],
-        "entries": [asdict(entry) for entry in entries],
+        "entries": [asdict(EntryRecord.of(entry)) for entry in entries],
         "transcript": [asdict(item) for item in fold(entries)],
         "calls": {call.name: asdict(call) for call in calls},
         "deliveries": [asdict(each) for each in await store.deliveries.of_session(session_id)],

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
-from typing import assert_never, cast
+from typing import TypeVar, assert_never, cast
+
+from msgspec import UNSET, UnsetType
 
 from holdfast.core import effects, notes
 from holdfast.core.events import (
@@ -38,6 +40,8 @@ from holdfast.core.intake import Speaker
 from holdfast.core.journal import ENDS, OUTPUT, WORDS, Entry, ends_attempt
 from holdfast.core.notes import Recovery
 from holdfast.ids import TurnId
+
+T = TypeVar("T")
 
 # The kind of the note that a summary is.
 COMPACTED = "compacted"
@@ -236,7 +240,7 @@ def _shown(entry: Entry, event: Event, recovery: Recovery | None) -> Item | None
             return replace(item(Role.TOOL), call_id=call_id, name=name, args=args)
         case ToolFinished(call_id=call_id, name=name, outcome=outcome):
             finished = replace(item(Role.TOOL), call_id=call_id, name=name, outcome=outcome)
-            return replace(finished, args=event.args or None, result=event.result or None)
+            return replace(finished, args=_present(event.args), result=_present(event.result))
         case ApprovalAsked(text=text):
             return item(Role.QUESTION, text, "asked")
         case ApprovalAnswered(text=text):
@@ -259,6 +263,11 @@ def _shown(entry: Entry, event: Event, recovery: Recovery | None) -> Item | None
             return None
         case _:
             assert_never(event)
+
+
+def _present(value: T | UnsetType) -> T | None:
+    """Return a field of an event; None if it was left out."""
+    return None if value is UNSET else value
 
 
 def cut_off_by(entries: Sequence[Entry]) -> str | None:
