@@ -4,6 +4,7 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
 
     HoldfastError
     ├── Rejected            the caller must change something: 4xx, exit 2
+    │   ├── AccountRefused  a chat platform does not accept the token of an account
     │   ├── BadParameter    a parameter of the request is missing or cannot be used: 400
     │   ├── ConfigInvalid   the configuration is wrong: exit 78, with file and line
     │   │   └── Exposed     others could reach the gateway, and nothing is asked of them
@@ -25,6 +26,7 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     │   └── TooManyCommits  a tenant has too many commits of memory under way: 429
     ├── Stale               it was moved by another caller first: 409, reload
     ├── Unavailable         try again later: 503, back off
+    │   ├── AccountTaken    another program receives the messages of a chat account
     │   ├── Damaged         the rows that it needs cannot be read or written; others can
     │   ├── DiskFull        no room for new work; what was accepted is safe
     │   ├── ModelUnavailable  the model did not answer, or not to the end: ask again, or another
@@ -49,6 +51,10 @@ class HoldfastError(Exception):
 
 class Rejected(HoldfastError):
     """The caller must change something before asking again."""
+
+
+class AccountRefused(Rejected):
+    """A chat platform does not accept the token of an account."""
 
 
 class BadParameter(Rejected):
@@ -154,6 +160,10 @@ class Unavailable(HoldfastError):
     def __init__(self, message: str = "", retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class AccountTaken(Unavailable):
+    """Another program receives the messages of a chat account."""
 
 
 class Damaged(Unavailable):

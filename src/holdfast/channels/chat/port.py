@@ -1,0 +1,224 @@
+"""The port of a chat platform: the events that it reports, and the calls that it takes.
+
+A platform's folder has a pure `parse.py` (what came in becomes an event), a pure `render.py` (Markdown becomes what the
+platform shows) and a `client.py` that implements `Platform`.  Everything else is shared by all platforms: people, groups,
+commands, buttons, status lines, budgets and recovery are in this folder, behind the port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol, TypeAlias
+
+
+class ChatType(StrEnum):
+    """Who reads along."""
+
+    PRIVATE = "private"
+    GROUP = "group"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where messages of an account go: a chat, or a thread of it."""
+
+    chat_id: str
+    thread_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A user of the platform."""
+
+    id: str
+    name: str = ""
+    is_bot: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteFile:
+    """A file at the platform that came with a message."""
+
+    # What the platform fetches it by.
+    id: str
+    name: str
+    media_type: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatMessage:
+    """A person wrote a message."""
+
+    place: Place
+    sender: Member
+    # The platform's id of the message, unique in its chat.
+    message_id: str
+    text: str
+    # When it was sent by the platform's clock, in milliseconds since 1970.
+    sent_at: int
+    chat_type: ChatType = ChatType.PRIVATE
+    chat_name: str = ""
+    # Whether it mentions the bot, or replies to one of its messages.
+    addresses_bot: bool = False
+    files: tuple[RemoteFile, ...] = ()
+    # Messages of one album have the same name here.
+    album: str = ""
+    # The message that it replies to.
+    reply_to: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageEdited:
+    """A person changed a message.  An empty text means that the message was deleted."""
+
+    place: Place
+    sender: Member
+    message_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pressed:
+    """A person pressed a button."""
+
+    place: Place
+    sender: Member
+    # The message that has the button.
+    message_id: str
+    # The platform's id of the press, with which it is answered.
+    press_id: str
+    # What the button was sent with.
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatMoved:
+    """A chat has got another id, as when a group becomes a supergroup."""
+
+    from_chat_id: str
+    to_chat_id: str
+
+
+ChatEvent: TypeAlias = ChatMessage | MessageEdited | Pressed | ChatMoved
+
+
+async def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What a platform reported at once, in its order.  An empty batch proves that the connection lives."""
+
+    events: Sequence[ChatEvent] = ()
+    # How far the account has been read after this batch; None where the platform has no such thing.
+    position: str | None = None
+    # Tells the platform that the batch is durable.  It is called after the commit.
+    acknowledge: Callable[[], Awaitable[None]] = _nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Button:
+    """A button below a message."""
+
+    label: str
+    # What `Pressed.value` has when it is pressed; 64 bytes at most.
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalFile:
+    """A file of this machine that is sent."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """A message to be shown: Markdown that is short enough, buttons and a file."""
+
+    text: str
+    # One row for each inner sequence.
+    buttons: tuple[tuple[Button, ...], ...] = ()
+    file: LocalFile | None = None
+    # Whether the platform may show it without alerting the person.
+    is_quiet: bool = False
+    # The message that it answers, where the platform can show that.
+    reply_to: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MenuEntry:
+    """A command that the platform offers while a person types."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bot:
+    """Who the account is at its platform."""
+
+    user_id: str
+    name: str
+    # What people open to write to it; empty where there is no such address.
+    url: str = ""
+    facts: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class Platform(Protocol):
+    """One account at its platform.
+
+    Every call raises `Rejected` where the platform will never take it, `Unavailable` (with `retry_after_s` exactly as the
+    platform said) where it certainly took nothing and may take it later, and `OutcomeUnknown` where that is unknown.  A
+    refused account is `AccountRefused`, a second consumer is `AccountTaken`; a call that a platform does not have is never
+    made, because the capabilities say so.
+    """
+
+    async def identify(self) -> Bot:
+        """Ask the platform who the account is."""
+        ...
+
+    def listen(self, position: str | None) -> AsyncGenerator[Batch]:
+        """Yield what people do, from a position on, for as long as the connection holds.
+
+        The next batch is asked for when the one before is durable.  What was sent while the gateway was away comes first.
+        """
+        ...
+
+    async def send(self, place: Place, message: Outgoing, key: str) -> str:
+        """Send one message and return the platform's id of it.  `key` is the same for each try of one message."""
+        ...
+
+    async def edit(self, place: Place, message_id: str, message: Outgoing) -> None:
+        """Change a message.  That it says so already is no error."""
+        ...
+
+    async def delete(self, place: Place, message_id: str) -> None:
+        """Remove a message.  That it is gone is no error."""
+        ...
+
+    async def type(self, place: Place) -> None:
+        """Show for a few seconds that the agent is at work."""
+        ...
+
+    async def react(self, place: Place, message_id: str, emoji: str) -> None:
+        """Put a reaction on a message, in place of the bot's earlier one; an empty one takes it away."""
+        ...
+
+    async def settle(self, press: Pressed, text: str) -> None:
+        """Tell the person who pressed a button what came of it."""
+        ...
+
+    async def fetch(self, file: RemoteFile, bytes_max: int) -> bytes:
+        """Return the content of a file.  Raises `Rejected` where it is larger."""
+        ...
+
+    async def offer(self, menu: Sequence[MenuEntry]) -> None:
+        """Replace the menu of commands."""
+        ...
