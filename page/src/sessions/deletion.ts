@@ -13,6 +13,8 @@ import { dropSession } from "./store.ts";
 /** How long a deletion can be undone. */
 const UNDO_MS = 8_000;
 const RETRY_MS = 5_000;
+/** How long after its time a deletion is left to the tab that began it. */
+const GRACE_MS = 2_000;
 /** Stored, so that a deletion survives a closed page. */
 const STORAGE_KEY = "holdfast.deleting";
 
@@ -43,11 +45,19 @@ export function removeSession(session: SessionView): void {
 export function startDeletion(): void {
   for (const [id, due] of Object.entries(pending.value)) schedule(id, Math.max(0, due - Date.now()));
   addEventListener("storage", (event) => {
-    if (event.key === STORAGE_KEY) pending.value = storedDeletions();
+    if (event.key === STORAGE_KEY) follow(storedDeletions());
   });
   addEventListener("pagehide", (event) => {
     if (!event.persisted) [...deleting.value].filter((id) => owned.has(id)).forEach(deleteWhileLeaving);
   });
+}
+
+/** Take over what another tab deletes, lest that tab is closed and its last request is lost. */
+function follow(theirs: Pending): void {
+  pending.value = theirs;
+  for (const [id, due] of Object.entries(theirs)) {
+    if (!owned.has(id)) setTimeout(() => deleteNow(id), due + GRACE_MS - Date.now());
+  }
 }
 
 function schedule(id: string, inMs: number): void {
@@ -57,8 +67,11 @@ function schedule(id: string, inMs: number): void {
 }
 
 async function deleteNow(id: string): Promise<void> {
-  // Another tab may have undone it.
-  if (!(id in storedDeletions())) return;
+  const due = storedDeletions()[id];
+  // It was undone, here or in another tab.
+  if (due === undefined) return;
+  // It was undone and begun again.
+  if (due > Date.now()) return void setTimeout(() => deleteNow(id), due - Date.now());
   try {
     await remove(path(id));
   } catch (error) {
