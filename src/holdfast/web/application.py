@@ -28,6 +28,7 @@ from holdfast.web.clients import Clients
 from holdfast.web.completions import Completions
 from holdfast.web.endpoints import Endpoint, EndpointGroup, route
 from holdfast.web.events import Streams
+from holdfast.web.fast_routes import FastRoutes, Handler
 from holdfast.web.metrics import Meter, Metrics
 from holdfast.web.models import Models
 from holdfast.web.nonces import Nonces
@@ -38,7 +39,6 @@ from holdfast.web.responses import Responses
 from holdfast.web.runs import Runs
 from holdfast.web.services import ServiceEndpoints
 from holdfast.web.sessions import SessionEndpoints
-from holdfast.web.shortcut import Handler, Shortcut
 from holdfast.web.signin import SignIn
 from holdfast.web.uploads import UploadEndpoints
 
@@ -93,7 +93,7 @@ def application(
     refusals: Mapping[type[Exception], Handler] = {HoldfastError: refuse, ClientDisconnect: _give_up, MemoryError: starve}
     app = Starlette(
         routes=[*routes, *page.routes()],
-        middleware=[Middleware(Shortcut, routes, refusals)],
+        middleware=[Middleware(FastRoutes, routes, refusals)],
         exception_handlers={**refusals, HTTPException: _refuse_route, Exception: apologise},
     )
     # A path with a further slash is another path.  A redirect would repeat the host that the client sent.

@@ -1,4 +1,4 @@
-"""The shortcut leads where the long way leads."""
+"""The fast routes lead where the router leads."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from holdfast.operations.caller import Caller
 from holdfast.operations.lifecycle import Lifecycle
 from holdfast.operations.services import ServerServices
 from holdfast.web.application import application
+from holdfast.web.fast_routes import FastRoutes
 from holdfast.web.metrics import Meter
-from holdfast.web.shortcut import Shortcut
 from tests.engine.world import ManualClock
 from tests.web.house import open_house
 
@@ -37,13 +37,13 @@ async def test_whatever_it_knows_is_what_the_routes_would_find() -> None:
 
         return Route(route.path, note, methods=list(route.methods or ()))  # type: ignore[arg-type]
 
-    shortcut = Shortcut(past, [noting(each) for each in routes], {})
+    fast_routes = FastRoutes(past, [noting(each) for each in routes], {})
     short = 0
     for method, path in {(method, route.path) for route in routes for method in route.methods or ()}:
         scope = {"type": "http", "method": method, "path": re.sub(r"{[^}]*}", "some", path), "root_path": "", "headers": []}
         first = next(each for each in routes if each.matches(scope)[0] is Match.FULL)
         called.clear()
-        await shortcut(scope, None, None)  # type: ignore[arg-type]
+        await fast_routes(scope, None, None)  # type: ignore[arg-type]
         assert called[0] in (None, first.endpoint), (method, path)
         short += called[0] is not None
     assert short > len(routes) / 2

@@ -1,4 +1,4 @@
-"""The shortcut: what an address names by itself is answered at once, and not compared with one route after the other."""
+"""Finds the endpoint of a request by its path at once, without comparing it with one route after the other."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Handler = Callable[[Request, Exception], Awaitable[Response]]
 _NAMED = "/{id}"
 
 
-class Shortcut:
-    """An application that knows the routes without a name in their address, or with one at its end; all else is as it was.
+class FastRoutes:
+    """Answers the routes that have no parameter, or one at the end of their path, and hands every other request on.
 
-    `refusals` are the errors that are answered, and how.
+    `refusals` has the handler of each kind of error.
     """
 
     def __init__(self, app: ASGIApp, routes: Iterable[Route], refusals: Mapping[type[Exception], Handler]) -> None:
