@@ -6,7 +6,7 @@ import click
 
 from holdfast.cli.answer import rested
 from holdfast.cli.cards import decided, how_to_answer, question, shortened
-from holdfast.cli.frame import Frame, console, json_option, limit_option, moment, print_json, print_table, run_async, say
+from holdfast.cli.frame import Frame, console, limit_option, moment, print_json, print_table, say, with_json
 from holdfast.cli.sessions import find as find_session
 from holdfast.core.questions import About, Decision
 from holdfast.errors import Rejected
@@ -27,9 +27,7 @@ def approvals() -> None:
 @click.option("--session", help="Only those of this session (its id or its key).")
 @limit_option(50)
 @click.option("--cursor", help="Continue after an earlier page.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def list_(frame: Frame, session: str | None, limit: int, cursor: str | None, as_json: bool) -> None:
     """List open questions, the oldest first."""
     async with frame.reading_services() as services:
@@ -58,9 +56,7 @@ async def list_(frame: Frame, session: str | None, limit: int, cursor: str | Non
     show_default=True,
     help="Only this time, in this session, or always.",
 )
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def approve(frame: Frame, approval: str, length: str, as_json: bool) -> None:
     """Allow the action of APPROVAL: its id, the beginning of its id, or its turn."""
     await _decide(frame, approval, Decision(length), as_json)
@@ -68,9 +64,7 @@ async def approve(frame: Frame, approval: str, length: str, as_json: bool) -> No
 
 @approvals.command()
 @click.argument("approval")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def deny(frame: Frame, approval: str, as_json: bool) -> None:
     """Refuse the action of APPROVAL; the turn continues without it."""
     await _decide(frame, approval, Decision.DENY, as_json)
@@ -99,9 +93,7 @@ _SAID = {
 
 
 @approvals.command()
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def grants(frame: Frame, as_json: bool) -> None:
     """List the actions that you have allowed for a session or for ever."""
     async with frame.reading_services() as services:
@@ -118,9 +110,7 @@ async def grants(frame: Frame, as_json: bool) -> None:
 
 @approvals.command()
 @click.argument("grant")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def revoke(frame: Frame, grant: str, as_json: bool) -> None:
     """Revoke GRANT, so that you are asked again."""
     async with frame.services() as services:

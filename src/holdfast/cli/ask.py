@@ -8,7 +8,7 @@ import click
 
 from holdfast.cli.answer import conclude
 from holdfast.cli.chat import DEFAULT_KEY, open_session
-from holdfast.cli.frame import Frame, json_option, print_json, print_text, run_async
+from holdfast.cli.frame import Frame, print_json, print_text, with_json
 from holdfast.core import images as pictures
 from holdfast.core.intake import Busy, Image
 from holdfast.errors import Rejected
@@ -30,9 +30,7 @@ from holdfast.operations.sessions import Message
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help=f"A picture to look at: PNG, JPEG, GIF or WebP; {pictures.IMAGES_MAX} at most.",
 )
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def ask(frame: Frame, text: str, key: str, busy: str | None, files: tuple[Path, ...], as_json: bool) -> None:
     """Ask one question.  The answer goes to stdout; the exit code is 0 if the turn completed."""
     images = tuple(read_image(file) for file in files)

@@ -16,7 +16,6 @@ from rich.text import Text
 from holdfast.cli.frame import (
     Frame,
     console,
-    json_option,
     moment,
     print_json,
     print_lines,
@@ -25,6 +24,7 @@ from holdfast.cli.frame import (
     spinning,
     tilde,
     visible,
+    with_json,
 )
 from holdfast.cli.serve import count, progress, rest, verb
 from holdfast.client.contact import running_gateway
@@ -43,9 +43,7 @@ ENDING_MAX_S = 30
 
 
 @click.command()
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def status(frame: Frame, as_json: bool) -> None:
     """Show what the running gateway is doing."""
     async with running_gateway(frame.home) as services:

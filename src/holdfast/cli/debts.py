@@ -22,8 +22,8 @@ from holdfast.cli.frame import (
     print_json,
     print_lines,
     print_table,
-    run_async,
     say,
+    with_json,
 )
 from holdfast.cli.sessions import find
 from holdfast.core.segments import SegmentState
@@ -66,9 +66,7 @@ _STATES = {
 
 @click.command()
 @click.argument("session", required=False)
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def status(frame: Frame, session: str | None, as_json: bool) -> None:
     """Show the state of memory, or what was remembered from SESSION.
 
@@ -90,9 +88,7 @@ async def status(frame: Frame, session: str | None, as_json: bool) -> None:
 @click.argument("session", required=False)
 @click.option("--all", "every", is_flag=True, help="Every session that has something to commit.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for a commit that is already running.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def commit(frame: Frame, session: str | None, every: bool, wait: bool, as_json: bool) -> None:
     """Commit SESSION to memory now, before it is over.
 
@@ -117,9 +113,7 @@ async def commit(frame: Frame, session: str | None, every: bool, wait: bool, as_
 
 @click.command()
 @click.argument("segment")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def waive(frame: Frame, segment: str, as_json: bool) -> None:
     """Give up SEGMENT: it will never be remembered.
 

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import click
 
-from holdfast.cli.frame import (
-    Frame,
-    json_option,
-    limit_option,
-    moment,
-    print_fields,
-    print_json,
-    print_table,
-    run_async,
-    say,
-)
+from holdfast.cli.frame import Frame, limit_option, moment, print_fields, print_json, print_table, say, with_json
 from holdfast.cli.sessions import find
 from holdfast.core.delivery import DeliveryState
 from holdfast.ids import DeliveryId
@@ -32,9 +22,7 @@ def deliveries() -> None:
 @click.option("--state", type=click.Choice([each.value for each in DeliveryState]), help="Only those in this state.")
 @limit_option(50)
 @click.option("--cursor", help="Continue after an earlier page.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def list_(frame: Frame, session: str | None, state: str | None, limit: int, cursor: str | None, as_json: bool) -> None:
     """List deliveries, the newest first."""
     async with frame.reading_services() as services:
@@ -53,9 +41,7 @@ async def list_(frame: Frame, session: str | None, state: str | None, limit: int
 
 @deliveries.command()
 @click.argument("delivery")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def show(frame: Frame, delivery: str, as_json: bool) -> None:
     """Show one DELIVERY."""
     async with frame.reading_services() as services:
@@ -69,9 +55,7 @@ async def show(frame: Frame, delivery: str, as_json: bool) -> None:
 
 @deliveries.command()
 @click.argument("delivery")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def retry(frame: Frame, delivery: str, as_json: bool) -> None:
     """Send DELIVERY again after it was given up."""
     async with frame.services() as services:

@@ -11,7 +11,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.frame import EXIT_FAILED, console, json_option, print_json, run_async, visible
+from holdfast.cli.frame import EXIT_FAILED, console, print_json, visible, with_json
 from holdfast.client.contact import running_gateway
 from holdfast.config import config_file
 from holdfast.errors import HoldfastError
@@ -32,9 +32,7 @@ class Visit:
 
 
 @click.command()
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def doctor(visit: Visit, as_json: bool) -> None:
     """Check configuration, store, model, memory, channels, disk and clock, and say what to do.
 

@@ -163,6 +163,11 @@ async def spinning(*, shown: bool = True) -> AsyncGenerator[Spinner]:
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 
+def with_json(command: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run an `async def` command with the frame of this invocation, and `as_json` if its result is for scripts."""
+    return json_option(click.pass_obj(run_async(command)))
+
+
 def limit_option(default: int) -> Callable[[F], F]:
     """How many things a list shows."""
     return click.option("--limit", type=click.IntRange(1), default=default, show_default=True, help="How many at most.")
@@ -207,6 +212,14 @@ def print_fields(title: str, view: object, without: Sequence[str] = ()) -> None:
         if name not in without and (value is not None or name.endswith("_at"))
     ]
     print_table((title, ""), lines, "")
+
+
+def print_view(title: str, view: object, as_json: bool) -> None:
+    """Print one thing with all its fields."""
+    if as_json:
+        print_json(view)
+    else:
+        print_fields(title, view)
 
 
 def _said(value: object) -> str:

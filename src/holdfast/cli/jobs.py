@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.answer import rested
-from holdfast.cli.frame import Frame, json_option, moment, print_fields, print_json, print_table, run_async, say
+from holdfast.cli.frame import Frame, moment, print_fields, print_json, print_table, say, with_json
 from holdfast.operations.jobs import JobView, Plan
 from holdfast.operations.pages import SIZE_MAX
 
@@ -16,9 +16,7 @@ def jobs() -> None:
 
 
 @jobs.command("list")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def list_(frame: Frame, as_json: bool) -> None:
     """List all jobs by name."""
     async with frame.reading_services() as services:
@@ -40,9 +38,7 @@ async def list_(frame: Frame, as_json: bool) -> None:
 )
 @click.option("--prompt", required=True, help="The prompt for the agent.")
 @click.option("--deliver", help="The target of the answers; without it they stay in their sessions.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def add(frame: Frame, name: str, schedule: str, prompt: str, deliver: str | None, as_json: bool) -> None:
     """Add or change the job NAME."""
     async with frame.services() as services:
@@ -52,9 +48,7 @@ async def add(frame: Frame, name: str, schedule: str, prompt: str, deliver: str 
 
 @jobs.command()
 @click.argument("name")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def show(frame: Frame, name: str, as_json: bool) -> None:
     """Show the job NAME and its last runs."""
     async with frame.reading_services() as services:
@@ -71,9 +65,7 @@ async def show(frame: Frame, name: str, as_json: bool) -> None:
 
 @jobs.command()
 @click.argument("name")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def run(frame: Frame, name: str, as_json: bool) -> None:
     """Run the job NAME now."""
     async with frame.services() as services:
@@ -87,9 +79,7 @@ async def run(frame: Frame, name: str, as_json: bool) -> None:
 
 @jobs.command()
 @click.argument("name")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def pause(frame: Frame, name: str, as_json: bool) -> None:
     """Pause the job NAME until it is resumed."""
     async with frame.services() as services:
@@ -98,9 +88,7 @@ async def pause(frame: Frame, name: str, as_json: bool) -> None:
 
 @jobs.command()
 @click.argument("name")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def resume(frame: Frame, name: str, as_json: bool) -> None:
     """Resume the job NAME."""
     async with frame.services() as services:
@@ -109,9 +97,7 @@ async def resume(frame: Frame, name: str, as_json: bool) -> None:
 
 @jobs.command()
 @click.argument("name")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def remove(frame: Frame, name: str, as_json: bool) -> None:
     """Remove the job NAME; its sessions stay."""
     async with frame.services() as services:

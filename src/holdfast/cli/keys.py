@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from holdfast.cli.frame import Frame, json_option, moment, print_json, print_table, run_async, say
+from holdfast.cli.frame import Frame, moment, print_json, print_table, say, with_json
 from holdfast.config import weakness
 from holdfast.core.keys import API, LOCAL
 from holdfast.errors import Rejected
@@ -31,9 +31,7 @@ def keys() -> None:
 @click.option("--scope", "scopes", multiple=True, help="api (default), admin or webhook:ROUTE.  Can be repeated.")
 @click.option("--owner", default=LOCAL, show_default=True, help="The owner of the sessions that it can see and create.")
 @click.option("--rate-limit", type=click.IntRange(0), default=0, help="Requests per minute (default: no limit).")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def create(frame: Frame, name: str, scopes: tuple[str, ...], owner: str, rate_limit: int, as_json: bool) -> None:
     """Create a key and show it once."""
     plan = KeyPlan(name=name, scopes=scopes or (API,), owner=owner, rate_limit=rate_limit)
@@ -52,9 +50,7 @@ async def create(frame: Frame, name: str, scopes: tuple[str, ...], owner: str, r
 
 @keys.command("list")
 @click.option("--all", "every", is_flag=True, help="Also revoked keys.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def list_(frame: Frame, every: bool, as_json: bool) -> None:
     """List keys by their first characters."""
     async with frame.reading_services() as services:
@@ -74,9 +70,7 @@ async def list_(frame: Frame, every: bool, as_json: bool) -> None:
 
 @keys.command()
 @click.argument("key")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def revoke(frame: Frame, key: str, as_json: bool) -> None:
     """Revoke KEY: its id, its name or its first characters."""
     async with frame.services() as services:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import click
 
-from holdfast.cli.frame import Frame, json_option, moment, print_json, run_async, say
+from holdfast.cli.frame import Frame, moment, print_json, say, with_json
 from holdfast.client.contact import running_gateway
 
 
 @click.command()
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def link(frame: Frame, as_json: bool) -> None:
     """Print a link that signs one browser in."""
     async with running_gateway(frame.home) as services:

@@ -16,15 +16,14 @@ from holdfast.cli.debts import commit, replay, status, waive
 from holdfast.cli.frame import (
     Frame,
     console,
-    json_option,
     limit_option,
     moment,
     print_json,
     print_table,
     print_text,
-    run_async,
     say,
     tilde,
+    with_json,
 )
 from holdfast.cli.sessions import find
 from holdfast.core.facts import Memory, MemoryKind
@@ -70,9 +69,7 @@ for command in (status, commit, waive, replay):
 @click.argument("memory", required=False)
 @limit_option(200)
 @click.option("--markdown", is_flag=True, help="Print the whole document that `memory edit` opens.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def show(frame: Frame, memory: str | None, limit: int, markdown: bool, as_json: bool) -> None:
     """Show all memories, or the source of MEMORY (its id)."""
     if memory is not None and markdown:
@@ -90,9 +87,7 @@ async def show(frame: Frame, memory: str | None, limit: int, markdown: bool, as_
 @memory.command()
 @click.argument("words", nargs=-1, required=True)
 @limit_option(20)
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Find memories that contain WORDS.
 
@@ -115,9 +110,7 @@ async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool
 
 @memory.command()
 @click.argument("text")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def add(frame: Frame, text: str, as_json: bool) -> None:
     """Remember TEXT."""
     async with frame.services() as services:
@@ -133,9 +126,7 @@ async def add(frame: Frame, text: str, as_json: bool) -> None:
 @memory.command()
 @click.option("--file", type=_DOCUMENT, help="Read the edited document from a file (- is stdin) instead of an editor.")
 @click.option("--base", type=_DOCUMENT, help="With --file: the document before editing (default: the current one).")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def edit(frame: Frame, file: str | None, base: str | None, as_json: bool) -> None:
     """Edit all memories in $VISUAL or $EDITOR.
 
@@ -160,9 +151,7 @@ async def edit(frame: Frame, file: str | None, base: str | None, as_json: bool) 
 @click.option("--session", help="All memories from this session (its id or its key).")
 @click.option("--all", "everything", is_flag=True, help="All memories about you.")
 @click.option("--yes", is_flag=True, help="Do not ask before --all.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def forget(
     frame: Frame, memories: tuple[str, ...], session: str | None, everything: bool, yes: bool, as_json: bool
 ) -> None:

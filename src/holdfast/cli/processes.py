@@ -6,18 +6,7 @@ import asyncio
 
 import click
 
-from holdfast.cli.frame import (
-    Frame,
-    json_option,
-    limit_option,
-    moment,
-    print_fields,
-    print_json,
-    print_table,
-    print_text,
-    run_async,
-    say,
-)
+from holdfast.cli.frame import Frame, limit_option, moment, print_json, print_table, print_text, print_view, say, with_json
 from holdfast.cli.sessions import find
 from holdfast.core.processes import ProcessState
 from holdfast.errors import Rejected
@@ -38,9 +27,7 @@ def processes() -> None:
 @click.option("--state", type=click.Choice([each.value for each in ProcessState]), help="Only those in this state.")
 @limit_option(20)
 @click.option("--cursor", help="Continue after an earlier page.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def list_(frame: Frame, session: str | None, state: str | None, limit: int, cursor: str | None, as_json: bool) -> None:
     """List background commands, the newest first."""
     async with frame.reading_services() as services:
@@ -58,26 +45,19 @@ async def list_(frame: Frame, session: str | None, state: str | None, limit: int
 
 @processes.command()
 @click.argument("process")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def show(frame: Frame, process: str, as_json: bool) -> None:
     """Show one PROCESS."""
     async with frame.reading_services() as services:
         found = await services.processes.get(ProcessId(process))
-    if as_json:
-        print_json(found)
-    else:
-        print_fields("process", found)
+    print_view("process", found, as_json)
 
 
 @processes.command()
 @click.argument("process")
 @click.option("--follow", "-f", is_flag=True, help="Continue until it has ended.")
 @click.option("--after", type=click.IntRange(0), default=0, help="Start after this byte.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def log(frame: Frame, process: str, follow: bool, after: int, as_json: bool) -> None:
     """Print the output of PROCESS."""
     if follow and as_json:
@@ -106,9 +86,7 @@ async def _print(services: Services, process_id: ProcessId, after: int, *, follo
 
 @processes.command()
 @click.argument("process")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def kill(frame: Frame, process: str, as_json: bool) -> None:
     """Kill PROCESS and everything that it started."""
     async with frame.services() as services:

@@ -13,15 +13,14 @@ from holdfast.cli.answer import conclude
 from holdfast.cli.frame import (
     Frame,
     console,
-    json_option,
     limit_option,
     moment,
     print_json,
     print_table,
     print_text,
-    run_async,
     say,
     spinning,
+    with_json,
 )
 from holdfast.core import notes
 from holdfast.core.search import fold
@@ -49,9 +48,7 @@ def sessions() -> None:
 @click.option("--channel", help="Only those of this channel, e.g. webhook.")
 @click.option("--archived/--no-archived", default=None, help="Only archived sessions, or only the others.")
 @click.option("--cursor", help="Continue after an earlier page.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def list_(
     frame: Frame,
     limit: int,
@@ -93,9 +90,7 @@ async def list_(
 
 @sessions.command()
 @click.argument("session")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def show(frame: Frame, session: str, as_json: bool) -> None:
     """Show the transcript of SESSION (its id or its key), and its source."""
     async with frame.reading_services() as services:
@@ -114,9 +109,7 @@ async def show(frame: Frame, session: str, as_json: bool) -> None:
 @sessions.command()
 @click.argument("words", nargs=-1, required=True)
 @limit_option(20)
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Find messages, answers and titles that have all WORDS, or words that begin with them."""
     async with frame.reading_services() as services:
@@ -143,9 +136,7 @@ async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool
     show_default=True,
 )
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file instead of stdout.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def export(frame: Frame, session: str, form: str, output: Path | None, as_json: bool) -> None:
     """Write the whole conversation of SESSION as Markdown or JSON."""
     async with frame.reading_services() as services:
@@ -159,9 +150,7 @@ async def export(frame: Frame, session: str, form: str, output: Path | None, as_
 
 @sessions.command()
 @click.argument("session")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def end(frame: Frame, session: str, as_json: bool) -> None:
     """End SESSION for good; its next message starts a new one."""
     async with frame.services() as services:
@@ -170,9 +159,7 @@ async def end(frame: Frame, session: str, as_json: bool) -> None:
 
 @sessions.command()
 @click.argument("session")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def suspend(frame: Frame, session: str, as_json: bool) -> None:
     """Suspend SESSION: its turns are cancelled, and its next message starts a new one."""
     async with frame.services() as services:
@@ -182,9 +169,7 @@ async def suspend(frame: Frame, session: str, as_json: bool) -> None:
 @sessions.command()
 @click.argument("session")
 @click.argument("title")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def rename(frame: Frame, session: str, title: str, as_json: bool) -> None:
     """Give SESSION a title."""
     async with frame.services() as services:
@@ -194,9 +179,7 @@ async def rename(frame: Frame, session: str, title: str, as_json: bool) -> None:
 @sessions.command()
 @click.argument("session")
 @click.option("--off", is_flag=True, help="Undo it.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def pin(frame: Frame, session: str, off: bool, as_json: bool) -> None:
     """Pin SESSION to the top of the list."""
     async with frame.services() as services:
@@ -206,9 +189,7 @@ async def pin(frame: Frame, session: str, off: bool, as_json: bool) -> None:
 @sessions.command()
 @click.argument("session")
 @click.option("--off", is_flag=True, help="Undo it.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def archive(frame: Frame, session: str, off: bool, as_json: bool) -> None:
     """Archive SESSION: hide it from the list without deleting it."""
     async with frame.services() as services:
@@ -219,9 +200,7 @@ async def archive(frame: Frame, session: str, off: bool, as_json: bool) -> None:
 @click.argument("session")
 @click.option("--through", help="Copy the conversation up to and including this turn (default: all of it).")
 @click.option("--before", help="Copy what came before this turn.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def fork(frame: Frame, session: str, through: str | None, before: str | None, as_json: bool) -> None:
     """Copy SESSION into a new session that continues separately."""
     last, next_ = TurnId(through) if through else None, TurnId(before) if before else None
@@ -231,9 +210,7 @@ async def fork(frame: Frame, session: str, through: str | None, before: str | No
 
 @sessions.command()
 @click.argument("session")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def compact(frame: Frame, session: str, as_json: bool) -> None:
     """Summarise SESSION for the agent.  Nothing is deleted."""
     async with frame.services() as services:
@@ -243,9 +220,7 @@ async def compact(frame: Frame, session: str, as_json: bool) -> None:
 
 @sessions.command()
 @click.argument("session")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def delete(frame: Frame, session: str, as_json: bool) -> None:
     """Delete SESSION with everything in it."""
     async with frame.services() as services:
@@ -260,9 +235,7 @@ async def delete(frame: Frame, session: str, as_json: bool) -> None:
 @sessions.command()
 @click.option("--older-than-days", "days", type=click.FloatRange(0), default=30, show_default=True)
 @click.option("--channel", required=True, help="Sessions of this channel, e.g. webhook.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def prune(frame: Frame, days: float, channel: str, as_json: bool) -> None:
     """Delete ended sessions of a channel with everything in them."""
     async with frame.services() as services:

@@ -6,7 +6,7 @@ import asyncio
 
 import click
 
-from holdfast.cli.frame import Frame, json_option, print_json, run_async, say, spinning
+from holdfast.cli.frame import Frame, print_json, say, spinning, with_json
 from holdfast.errors import Rejected
 
 _MB = 1_000_000
@@ -18,9 +18,7 @@ def store() -> None:
 
 
 @store.command()
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def compact(frame: Frame, as_json: bool) -> None:
     """Rewrite the database file without its free space.  The gateway must be stopped.
 

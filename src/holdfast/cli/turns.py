@@ -5,17 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.answer import rested
-from holdfast.cli.frame import (
-    Frame,
-    json_option,
-    limit_option,
-    moment,
-    print_fields,
-    print_json,
-    print_table,
-    run_async,
-    say,
-)
+from holdfast.cli.frame import Frame, limit_option, moment, print_json, print_table, print_view, say, with_json
 from holdfast.cli.serve import count
 from holdfast.cli.sessions import find
 from holdfast.ids import TurnId
@@ -32,9 +22,7 @@ def turns() -> None:
 @click.argument("session")
 @limit_option(100)
 @click.option("--cursor", help="Continue after an earlier page.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def list_(frame: Frame, session: str, limit: int, cursor: str | None, as_json: bool) -> None:
     """List the newest turns of SESSION (its id or its key) in order of acceptance.
 
@@ -61,24 +49,17 @@ async def list_(frame: Frame, session: str, limit: int, cursor: str | None, as_j
 
 @turns.command()
 @click.argument("turn")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def show(frame: Frame, turn: str, as_json: bool) -> None:
     """Show the receipt of TURN."""
     async with frame.reading_services() as services:
         receipt = await services.turns.get(TurnId(turn))
-    if as_json:
-        print_json(receipt)
-    else:
-        print_fields("receipt", receipt)
+    print_view("receipt", receipt, as_json)
 
 
 @turns.command()
 @click.argument("turn")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def cancel(frame: Frame, turn: str, as_json: bool) -> None:
     """Cancel TURN on any node.  What it has shown stays."""
     async with frame.services() as services:
@@ -87,9 +68,7 @@ async def cancel(frame: Frame, turn: str, as_json: bool) -> None:
 
 @turns.command()
 @click.argument("turn")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def retry(frame: Frame, turn: str, as_json: bool) -> None:
     """Continue an interrupted TURN, or send the message of a finished one again."""
     async with frame.services() as services:
@@ -100,9 +79,7 @@ async def retry(frame: Frame, turn: str, as_json: bool) -> None:
 @turns.command()
 @click.argument("turn")
 @click.argument("text")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def answer(frame: Frame, turn: str, text: str, as_json: bool) -> None:
     """Answer the question of TURN."""
     async with frame.services() as services:

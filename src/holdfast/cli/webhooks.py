@@ -15,17 +15,7 @@ import msgspec
 from holdfast.channels.webhook.signatures import ANY, Scheme
 from holdfast.cli.answer import conclude
 from holdfast.cli.cards import shortened
-from holdfast.cli.frame import (
-    EXIT_FAILED,
-    Frame,
-    json_option,
-    print_fields,
-    print_json,
-    print_table,
-    run_async,
-    say,
-    visible,
-)
+from holdfast.cli.frame import EXIT_FAILED, Frame, print_json, print_table, print_view, say, visible, with_json
 from holdfast.client.contact import running_gateway
 from holdfast.core.intake import Receipt
 from holdfast.core.turns import SETTLED, TurnState
@@ -72,9 +62,7 @@ def webhooks() -> None:
 
 
 @webhooks.command("list")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def list_(frame: Frame, as_json: bool) -> None:
     """List all routes by name, including those of the configuration."""
     async with frame.reading_services() as services:
@@ -91,17 +79,12 @@ async def list_(frame: Frame, as_json: bool) -> None:
 
 @webhooks.command()
 @click.argument("name")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def show(frame: Frame, name: str, as_json: bool) -> None:
     """Show the route NAME, without its secret."""
     async with frame.reading_services() as services:
         route = await services.webhooks.get(name)
-    if as_json:
-        print_json(route)
-    else:
-        print_fields("route", route)
+    print_view("route", route, as_json)
 
 
 @webhooks.command()
@@ -123,9 +106,7 @@ async def show(frame: Frame, name: str, as_json: bool) -> None:
 )
 @click.option("--rate-limit", type=click.IntRange(0), default=0, help="Deliveries per minute (default: no limit).")
 @click.option("--insecure-no-auth", is_flag=True, help="Accept unsigned deliveries.  Only for a gateway on loopback.")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def add(
     frame: Frame,
     name: str,
@@ -146,9 +127,7 @@ async def add(
 
 @webhooks.command()
 @click.argument("name")
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def remove(frame: Frame, name: str, as_json: bool) -> None:
     """Remove the route NAME; its sessions stay."""
     async with frame.services() as services:
@@ -164,9 +143,7 @@ async def remove(frame: Frame, name: str, as_json: bool) -> None:
 @_payload_option
 @_event_option
 @_scheme_option
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def sign(frame: Frame, name: str, payload: str, event: str | None, scheme: str | None, as_json: bool) -> None:
     """Print the headers that sign a delivery to NAME; they are valid for five minutes."""
     async with frame.services() as services:
@@ -183,9 +160,7 @@ async def sign(frame: Frame, name: str, payload: str, event: str | None, scheme:
 @_payload_option
 @_event_option
 @_scheme_option
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def test(frame: Frame, name: str, payload: str, event: str | None, scheme: str | None, as_json: bool) -> None:
     """Send a signed delivery to NAME, and show its turn."""
     async with running_gateway(frame.home) as services:
@@ -210,9 +185,7 @@ async def test(frame: Frame, name: str, payload: str, event: str | None, scheme:
 
 
 @webhooks.command()
-@json_option
-@click.pass_obj
-@run_async
+@with_json
 async def secret(frame: Frame, as_json: bool) -> None:
     """Show the secret that signs answers to url: targets."""
     async with frame.services() as services:
