@@ -28,6 +28,7 @@ from holdfast.store import cancellation as cancellation_sql
 from holdfast.store import catalog as catalog_sql
 from holdfast.store import claims as claims_sql
 from holdfast.store import closing as closing_sql
+from holdfast.store import continuations as continuations_sql
 from holdfast.store import deliveries as deliveries_sql
 from holdfast.store import forks as forks_sql
 from holdfast.store import intake as intake_sql
@@ -848,7 +849,7 @@ STATEMENT = re.compile(r"\s*(SELECT|UPDATE|DELETE|INSERT|WITH)\b")
 MODULES = (
     intake_sql, turns_sql, settlement_sql, forks_sql, journal_sql, deliveries_sql, segments_sql, nodes_sql, jobs_sql,
     sessions_sql, recoveries_sql, questions_sql, processes_sql, spending_sql, memories_sql, cancellation_sql, closing_sql,
-    access_sql, webhooks_sql, catalog_sql, passages_sql, removal_sql, claims_sql,
+    access_sql, webhooks_sql, catalog_sql, passages_sql, removal_sql, claims_sql, continuations_sql,
 )  # fmt: skip
 # Indexes that hold only what is on its way, so that reading all of one is no scan of what has been.
 SMALL = (

@@ -107,6 +107,8 @@ class Session:
     pinned: bool = False
     # Whether lists leave it out.
     archived: bool = False
+    # The model that was chosen for it, as provider:model; None for the configured one.
+    model: str | None = None
 
     def on(self, event: SessionEvent) -> SessionState:
         """Return the state after `event`."""

@@ -22,8 +22,8 @@ _TURNS = f"SELECT {rows.TURN} FROM turns WHERE session_id = :id ORDER BY ordinal
 _ENTRIES = f"SELECT {rows.ENTRY} FROM entries WHERE session_id = :id ORDER BY seq"
 _COPY_SESSION = """
     INSERT INTO sessions
-        (id, key, channel, owner, one_shot, source, title, parent_id, created_at, updated_at, seq, turns, bytes)
-    VALUES (:id, :key, :channel, :owner, 0, :source, :title, :parent_id, :created_at, :created_at, :seq, :turns,
+        (id, key, channel, owner, one_shot, source, title, parent_id, created_at, updated_at, seq, turns, model, bytes)
+    VALUES (:id, :key, :channel, :owner, 0, :source, :title, :parent_id, :created_at, :created_at, :seq, :turns, :model,
             (SELECT bytes FROM sessions WHERE id = :parent_id))
 """
 _COPY_TURN = """
@@ -68,7 +68,8 @@ def fork(
     ids = {turn.id: new_turn_id(copy.created_at) for turn in turns}
     kept = [entry for entry in entries if entry.turn_id in ids]
     copied = [_copied(entry, copy.id, ids, seq, kept) for seq, entry in enumerate(kept, 1)]
-    copy = replace(copy, seq=len(copied), turns=len(turns), parent_id=session_id)
+    chosen = rows.session(found[0]).model
+    copy = replace(copy, seq=len(copied), turns=len(turns), parent_id=session_id, model=chosen)
     yield Run(_COPY_SESSION, {**params(copy), "seq": copy.seq, "turns": copy.turns})
     yield from passages.name(copy.id, copy.owner, copy.title)
     if turns:
@@ -130,10 +131,11 @@ def params(session: Session) -> dict[str, Value]:
         "key": session.key,
         "channel": session.channel,
         "owner": session.owner,
-        "source": rows.encode({name: getattr(session.source, name) for name in session.source.__slots__}),
+        "source": rows.source(session.source),
         "title": session.title,
         "parent_id": session.parent_id,
         "created_at": session.created_at,
+        "model": session.model,
     }
 
 

@@ -329,7 +329,7 @@ def _entering(
             "key": message.conversation,
             "channel": message.channel,
             "one_shot": int(message.one_shot),
-            "source": rows.encode({name: getattr(message.source, name) for name in message.source.__slots__}),
+            "source": rows.source(message.source),
             "before": before[0] if before else None,
             "parent": parent,
             "reset": before[1].value if before else None,

@@ -39,6 +39,7 @@ TABLES: Mapping[str, Keep] = MappingProxyType(
         "schema_versions": Keep.SCHEMA,
         "nodes": Keep.AGE,
         "sessions": Keep.RETENTION,
+        "continuations": Keep.SESSION,
         "turns": Keep.SESSION,
         "entries": Keep.SESSION,
         "passages": Keep.SESSION,

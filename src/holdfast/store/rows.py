@@ -21,7 +21,7 @@ _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 SESSION = (
     "id, key, channel, owner, one_shot, source, state, title, parent_id, auto_reset_reason, end_reason, "
-    "created_at, updated_at, ended_at, seq, turns, generation, strikes, pinned, archived"
+    "created_at, updated_at, ended_at, seq, turns, generation, strikes, pinned, archived, model"
 )
 TURN = (
     "id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, state, attempt, nth, fence, "
@@ -102,6 +102,11 @@ def event(kind: str, text: str) -> Event:
     return events.decoded(kind, text)[0]
 
 
+def source(of: sessions.Source) -> str:
+    """Return where messages come from as a session keeps it."""
+    return encode({name: getattr(of, name) for name in of.__slots__})
+
+
 def texts(text: str) -> tuple[str, ...]:
     """Return a list of strings that `encode` wrote."""
     return _decode_texts(text)
@@ -110,7 +115,7 @@ def texts(text: str) -> tuple[str, ...]:
 def session(row: Row) -> sessions.Session:
     (
         id_, key, channel, owner, one_shot, source, state, title, parent_id, auto_reset_reason, end_reason,
-        created_at, updated_at, ended_at, seq, turns_, generation, strikes, pinned, archived,
+        created_at, updated_at, ended_at, seq, turns_, generation, strikes, pinned, archived, model,
     ) = row  # fmt: skip
     known = {name: value for name, value in data(source).items() if name in sessions.Source.__slots__}
     return sessions.Session(
@@ -134,6 +139,7 @@ def session(row: Row) -> sessions.Session:
         strikes=strikes,
         pinned=bool(pinned),
         archived=bool(archived),
+        model=model,
     )
 
 

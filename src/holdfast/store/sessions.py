@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
 
+from holdfast.core.intake import Once
 from holdfast.core.keys import LOCAL
 from holdfast.core.quotas import Quota
 from holdfast.core.recovery import Standing
@@ -22,7 +23,7 @@ from holdfast.core.sessions import (
 from holdfast.core.turns import Turn
 from holdfast.errors import Damaged, NotFound
 from holdfast.ids import SessionId, TurnId
-from holdfast.store import cancellation, forks, locks, passages, quotas, removal, rows
+from holdfast.store import cancellation, dedupe, forks, locks, passages, quotas, removal, rows
 from holdfast.store.database import Database, Dialect, Lock, Params, Run, Transaction
 
 _GET = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id AND owner <> '{NO_OWNER}'"
@@ -74,11 +75,12 @@ _GLANCES = f"""
 """
 # Of a first message: enough for a line behind a few that are empty.
 OPENING_MAX_CHARS = 400
-# No title is given by none, and taken away by an empty one.
+# No title or model is given by none, and taken away by an empty one.
 _CHANGE = f"""
     UPDATE sessions
        SET title = CASE WHEN CAST(:title AS TEXT) IS NULL THEN title ELSE NULLIF(CAST(:title AS TEXT), '') END,
-           pinned = COALESCE(CAST(:pinned AS BIGINT), pinned), archived = COALESCE(CAST(:archived AS BIGINT), archived)
+           pinned = COALESCE(CAST(:pinned AS BIGINT), pinned), archived = COALESCE(CAST(:archived AS BIGINT), archived),
+           model = CASE WHEN CAST(:model AS TEXT) IS NULL THEN model ELSE NULLIF(CAST(:model AS TEXT), '') END
      WHERE id = :id
  RETURNING {rows.SESSION}
 """
@@ -149,9 +151,18 @@ class SessionStore:
         }  # fmt: skip
         return await self._database.read(lambda: _list(_OF_KEY, params))
 
-    async def open(self, owner: str, key: str, channel: str, session_id: SessionId, now_ms: int) -> Session:
+    async def open(
+        self, owner: str, key: str, channel: str, session_id: SessionId, now_ms: int, source: Source | None = None
+    ) -> Session:
         """Return the open session of a key; an empty one with the given id if it has none."""
-        params = {"owner": owner, "key": key, "channel": channel, "id": session_id, "now": now_ms}
+        params: Params = {
+            "owner": owner,
+            "key": key,
+            "channel": channel,
+            "id": session_id,
+            "source": rows.source(source or Source()),
+            "now": now_ms,
+        }
         quota = self._quota if owner != LOCAL else None
         return await self._database.write(
             lambda: _open(params, quota),
@@ -214,16 +225,23 @@ class SessionStore:
         title: str | None = None,
         pinned: bool | None = None,
         archived: bool | None = None,
+        model: str | None = None,
+        once: Once | None = None,
+        now_ms: int = 0,
     ) -> Session:
-        """Change what a person calls a session and where they keep it; what is None stays.  Raises `NotFound`."""
+        """Change what a person decides about a session; what is None stays, and an empty title or model is none.
+
+        Raises `NotFound`, and `Repeated` where the same request has changed it before.
+        """
         params: Params = {
             "id": session_id,
             "title": title,
             "pinned": None if pinned is None else int(pinned),
             "archived": None if archived is None else int(archived),
+            "model": model,
         }
         changed = await self._database.write(
-            lambda: _change(params), wakes=lambda changed: tuple(f"session:{each.id}" for each in changed)
+            lambda: _change(params, once, now_ms), wakes=lambda changed: tuple(f"session:{each.id}" for each in changed)
         )
         if not changed:
             raise NotFound(f"there is no session {session_id}")
@@ -322,9 +340,8 @@ def _open(params: Params, quota: Quota | None) -> Transaction[Session]:
         yield from quotas.check_session(quota, str(params["owner"]))
     latest = yield from _list(_OF_KEY, {**of_key, "limit": 1, "before_id": "", "state": ""})
     reason = reset_reason(latest[0].state) if latest else None
-    source = rows.encode({name: getattr(Source(), name) for name in Source.__slots__})
     parent_id = latest[0].id if reason else None
-    yield Run(_OPEN, {**params, "source": source, "parent_id": parent_id, "reset_reason": reason})
+    yield Run(_OPEN, {**params, "parent_id": parent_id, "reset_reason": reason})
     return (yield from _list(_FIND, of_key))[0]
 
 
@@ -333,8 +350,9 @@ def _list(sql: str, params: Params) -> Transaction[list[Session]]:
     return [rows.session(row) for row in found]
 
 
-def _change(params: Params) -> Transaction[list[Session]]:
+def _change(params: Params, once: Once | None, now_ms: int) -> Transaction[list[Session]]:
     yield locks.UNNAMED
+    yield from dedupe.once(once, SessionId(str(params["id"])), now_ms)
     changed = yield from _list(_CHANGE, params)
     if params["title"] is not None:
         for session in changed:

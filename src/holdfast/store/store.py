@@ -8,6 +8,7 @@ from holdfast.core.quotas import Quota
 from holdfast.core.redaction import Redaction
 from holdfast.store.access import KeyStore, LoginStore, SecretStore
 from holdfast.store.catalog import Catalog
+from holdfast.store.continuations import ContinuationStore
 from holdfast.store.database import Database
 from holdfast.store.deliveries import DeliveryStore
 from holdfast.store.intake import Intake
@@ -42,6 +43,7 @@ class Store:
         self.database = database
         self.wakes = database.wakes
         self.sessions = SessionStore(database, quota)
+        self.continuations = ContinuationStore(database, quota)
         self.passages = PassageStore(database)
         self.intake = Intake(database, quota)
         self.turns = TurnStore(database)
