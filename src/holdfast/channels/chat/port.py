@@ -7,7 +7,7 @@ commands, buttons, status lines, budgets and recovery are in this folder, behind
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, TypeAlias
@@ -121,6 +121,15 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Posted:
+    """A request that came to `/channels/{account}`, for a platform that sends what people do."""
+
+    # Their names are in lower case.
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Button:
     """A button below a message."""
 
@@ -188,6 +197,14 @@ class Platform(Protocol):
         """Yield what people do, from a position on, for as long as the connection holds.
 
         The next batch is asked for when the one before is durable.  What was sent while the gateway was away comes first.
+        """
+        ...
+
+    async def receive(self, posted: Posted) -> Batch:
+        """Read a request of the platform.  It is answered with success once the batch is durable.
+
+        Raises `NotTrusted` where it does not prove that the platform sent it, and `BadParameter` where it cannot be read.
+        An account that receives this way yields empty batches from `listen`, as proof that the platform still sends here.
         """
         ...
 
