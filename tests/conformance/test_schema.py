@@ -21,6 +21,7 @@ import asyncpg
 import pytest
 
 from holdfast.core import delivery, effects, events, facts, journal, keys, processes, questions, segments, sessions, turns
+from holdfast.core.chats import AccountState
 from holdfast.errors import Owned, Stale, StoreRefused
 from holdfast.ids import MemoryId, SessionId, TurnId, new_node_id
 from holdfast.store import access as access_sql
@@ -57,6 +58,7 @@ from holdfast.store.retention import TABLES
 from holdfast.store.store import Store
 from tests.conformance.scenes import PICTURE, START, Scene, on_postgres, on_sqlite
 from tests.conformance.test_access import key, login
+from tests.conformance.test_channels import chat_message
 from tests.conformance.test_jobs import job
 from tests.conformance.test_webhooks import ALERTS
 from tests.postgres import FreshDatabases, Server
@@ -106,6 +108,15 @@ async def populate(scene: Scene) -> None:
     await scene.store.secrets.get_or_add("url", "secret")
     await scene.store.sessions.change(turn.session_id, title="a harbour")
     await scene.store.passages.index(1)
+    await populate_chats(scene)
+
+
+async def populate_chats(scene: Scene) -> None:
+    """Let an account have received two messages, one of which became a turn."""
+    lease = await scene.store.channels.claim("telegram", "telegram", scene.node)
+    assert lease
+    await scene.store.channels.stage(lease, [chat_message("1")], None, scene.now)
+    await scene.sql("INSERT INTO chat_messages VALUES ('telegram', '7', '2', 't', 's', 0, 5, 1)")
 
 
 LISTS: dict[tuple[str, str], type[StrEnum] | set[str]] = {
@@ -121,6 +132,7 @@ LISTS: dict[tuple[str, str], type[StrEnum] | set[str]] = {
     ("questions", "about"): questions.About,
     ("processes", "state"): processes.ProcessState,
     ("logins", "purpose"): keys.Purpose,
+    ("channel_accounts", "state"): AccountState,
 }
 FLAGS = [
     ("sessions", "one_shot"),
@@ -246,6 +258,10 @@ SECOND = [
     "INSERT INTO logins SELECT * FROM logins",
     "INSERT INTO webhooks SELECT * FROM webhooks",
     "INSERT INTO secrets SELECT * FROM secrets",
+    "INSERT INTO channel_accounts SELECT * FROM channel_accounts",
+    "INSERT INTO chat_inbox SELECT * FROM chat_inbox",
+    "INSERT INTO chat_inbox SELECT account, 9, key, chat_id, thread_id, event, received_at, holder FROM chat_inbox",
+    "INSERT INTO chat_messages SELECT * FROM chat_messages",
 ]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from holdfast.core.chats import Consumed
 from holdfast.core.keys import LOCAL
 from holdfast.core.resets import Reset
 from holdfast.core.retries import Try
@@ -79,6 +80,7 @@ class Inbound:
     `delivers_later` and `reply_to` belong to this turn alone; the session's earlier channel does not matter.
     `prior` is what was said before according to the client, which keeps the conversation itself.  `request` is what the
     client wants to read again with the turn.  A `verbatim` message is its own answer: no agent looks at it.
+    `consumed` are the events of a chat that it is made of, which are removed with its acceptance.
     """
 
     conversation: str
@@ -102,6 +104,7 @@ class Inbound:
     prior: tuple[Prior, ...] = ()
     request: Mapping[str, object] = field(default_factory=dict[str, object])
     verbatim: bool = False
+    consumed: Consumed | None = None
 
     @property
     def size(self) -> int:

@@ -155,6 +155,12 @@ class Dialect:
             return f"(SELECT value FROM json_each(:{parameter}))"
         return f"(SELECT json_array_elements_text(CAST(:{parameter} AS json)))"
 
+    def each_number(self, parameter: str) -> str:
+        """Return a subquery over the integers of a JSON array parameter, for `IN`."""
+        if self.name == "sqlite":
+            return f"(SELECT value FROM json_each(:{parameter}))"
+        return f"(SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(:{parameter} AS json)))"
+
     def text(self, data: str, chars: int) -> str:
         """Return the first of the characters that the data of an entry has as its text; NULL where it cannot be read."""
         if self.name == "sqlite":

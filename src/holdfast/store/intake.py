@@ -19,7 +19,7 @@ from holdfast.core.retries import Try
 from holdfast.core.turns import Cause, Mode, TurnState
 from holdfast.errors import IllegalMove, NotFound, QueueFull, SessionBusy
 from holdfast.ids import SessionId, TurnId, new_session_id, new_turn_id
-from holdfast.store import cancellation, dedupe, journal, locks, quotas, retries, rows, settlement, turns
+from holdfast.store import cancellation, channels, dedupe, journal, locks, quotas, retries, rows, settlement, turns
 from holdfast.store.database import Add, Database, Dialect, Lock, Params, Run, Together, Transaction
 
 _KEY_SESSION = "UPDATE dedupe SET session_id = :session_id WHERE key = :key"
@@ -83,7 +83,8 @@ class Intake:
 
         A repeated key returns the first receipt, and so does a repeated try.  Raises `KeyReused` where the body of a key
         differs, `QueueFull` on a flood, `OverQuota` where its owner has used up a quota, `SessionBusy` where the message is
-        not to wait, `IllegalMove` where it would work for a turn that was cancelled.
+        not to wait, `IllegalMove` where it would work for a turn that was cancelled, `Stale` where the events of a chat that
+        it is made of were taken before.
         """
         dialect, quota = self._database.dialect, self._quota
         return await self._database.write(
@@ -157,6 +158,8 @@ def _touched(message: Inbound) -> Lock:
         names.append(("request", message.tried.digest))
     if message.cursor:
         names.append(("cursor", message.cursor.channel))
+    if message.consumed:
+        names.append(("chats", message.consumed.account))
     if message.parent_turn_id is not None:
         names.append(locks.turn(message.parent_turn_id))
     # The quotas of an owner are counted over all their sessions.
@@ -204,6 +207,8 @@ def accept(
         yield Add(_KEY_SESSION, [{"key": message.dedupe_key, "session_id": found_id}])
     if message.cursor:
         yield from dedupe.save_cursor(message.cursor)
+    if message.consumed:
+        yield from channels.consume(dialect, message.consumed, turn_id, found_id, now_ms)
     return Receipt(
         turn_id=turn_id, session_id=found_id, state=TurnState.QUEUED, accepted_at=now_ms, superseded=tuple(superseded)
     )

@@ -32,6 +32,7 @@ class Keep(StrEnum):
     RETENTION = "ended one-shot sessions, and responses without a successor, by channel; conversations until deleted"
     OPERATOR = "until an operator removes it"
     AGE = "for a number of days"
+    HANDLED = "until it is handled"
 
 
 TABLES: Mapping[str, Keep] = MappingProxyType(
@@ -67,6 +68,9 @@ TABLES: Mapping[str, Keep] = MappingProxyType(
         "logins": Keep.AGE,
         "webhooks": Keep.OPERATOR,
         "secrets": Keep.OPERATOR,
+        "channel_accounts": Keep.OPERATOR,
+        "chat_inbox": Keep.HANDLED,
+        "chat_messages": Keep.AGE,
     }
 )
 

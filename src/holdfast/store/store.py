@@ -8,6 +8,7 @@ from holdfast.core.quotas import Quota
 from holdfast.core.redaction import Redaction
 from holdfast.store.access import KeyStore, LoginStore, SecretStore
 from holdfast.store.catalog import Catalog
+from holdfast.store.channels import ChannelStore
 from holdfast.store.continuations import ContinuationStore
 from holdfast.store.database import Database
 from holdfast.store.deliveries import DeliveryStore
@@ -21,7 +22,7 @@ from holdfast.store.passages import PassageStore
 from holdfast.store.processes import ProcessStore
 from holdfast.store.questions import QuestionStore
 from holdfast.store.recoveries import RecoveryStore
-from holdfast.store.retention import enforce
+from holdfast.store.retention import DAY_MS, DEDUPE_DAYS, enforce
 from holdfast.store.segments import SegmentStore
 from holdfast.store.sessions import SessionStore
 from holdfast.store.settlement import Settlement
@@ -61,10 +62,12 @@ class Store:
         self.catalog = Catalog(database)
         self.keys = KeyStore(database)
         self.logins = LoginStore(database)
+        self.channels = ChannelStore(database)
 
     async def enforce_retention(self, one_shot_days: Mapping[str, int], now_ms: int) -> int:
         """Delete what has outlived its retention; returns how many sessions."""
         pruned = await enforce(self.sessions, self.jobs, self.nodes, self.spending, self.logins, one_shot_days, now_ms)
+        await self.channels.forget_messages(now_ms - DEDUPE_DAYS * DAY_MS)
         return pruned.sessions
 
     @property

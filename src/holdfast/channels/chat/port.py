@@ -9,100 +9,39 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
+from holdfast.core.chats import (
+    ChatEvent,
+    ChatMessage,
+    ChatMoved,
+    ChatType,
+    Member,
+    MessageEdited,
+    Place,
+    Pressed,
+    RemoteFile,
+)
 
-class ChatType(StrEnum):
-    """Who reads along."""
-
-    PRIVATE = "private"
-    GROUP = "group"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where messages of an account go: a chat, or a thread of it."""
-
-    chat_id: str
-    thread_id: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """A user of the platform."""
-
-    id: str
-    name: str = ""
-    is_bot: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteFile:
-    """A file at the platform that came with a message."""
-
-    # What the platform fetches it by.
-    id: str
-    name: str
-    media_type: str
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatMessage:
-    """A person wrote a message."""
-
-    place: Place
-    sender: Member
-    # The platform's id of the message, unique in its chat.
-    message_id: str
-    text: str
-    # When it was sent by the platform's clock, in milliseconds since 1970.
-    sent_at: int
-    chat_type: ChatType = ChatType.PRIVATE
-    chat_name: str = ""
-    # Whether it mentions the bot, or replies to one of its messages.
-    addresses_bot: bool = False
-    files: tuple[RemoteFile, ...] = ()
-    # Messages of one album have the same name here.
-    album: str = ""
-    # The message that it replies to.
-    reply_to: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageEdited:
-    """A person changed a message.  An empty text means that the message was deleted."""
-
-    place: Place
-    sender: Member
-    message_id: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pressed:
-    """A person pressed a button."""
-
-    place: Place
-    sender: Member
-    # The message that has the button.
-    message_id: str
-    # The platform's id of the press, with which it is answered.
-    press_id: str
-    # What the button was sent with.
-    value: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatMoved:
-    """A chat has got another id, as when a group becomes a supergroup."""
-
-    from_chat_id: str
-    to_chat_id: str
-
-
-ChatEvent: TypeAlias = ChatMessage | MessageEdited | Pressed | ChatMoved
+__all__ = [
+    "Batch",
+    "Bot",
+    "Button",
+    "ChatEvent",
+    "ChatMessage",
+    "ChatMoved",
+    "ChatType",
+    "LocalFile",
+    "Member",
+    "MenuEntry",
+    "MessageEdited",
+    "Outgoing",
+    "Place",
+    "Platform",
+    "Posted",
+    "Pressed",
+    "RemoteFile",
+]
 
 
 async def _nothing() -> None:
