@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections import deque
 from typing import NewType
 
@@ -15,6 +16,7 @@ NodeId = NewType("NodeId", str)
 ProcessId = NewType("ProcessId", str)
 MemoryId = NewType("MemoryId", str)
 KeyId = NewType("KeyId", str)
+PairingId = NewType("PairingId", str)
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
@@ -22,6 +24,7 @@ _RANDOM_BITS = 80
 _RANDOM_BYTES = _RANDOM_BITS // 8
 # Asking the system gives the interpreter away, and a busy loop waits long to get it back: so it is asked for many at once.
 _ASKED_FOR = 256
+_CODE_CHARS = 8
 _random: deque[int] = deque()
 # What a child process inherits its parent will use as well.
 os.register_at_fork(after_in_child=_random.clear)
@@ -68,6 +71,15 @@ def new_memory_id(now_ms: int) -> MemoryId:
 
 def new_key_id(now_ms: int) -> KeyId:
     return KeyId(new_id("key", now_ms))
+
+
+def new_pairing_id(now_ms: int) -> PairingId:
+    return PairingId(new_id("pair", now_ms))
+
+
+def new_pairing_code() -> str:
+    """Return a code that a person can type: no letter of it looks like a digit."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_CHARS)).upper()
 
 
 def new_node_id(now_ms: int) -> NodeId:

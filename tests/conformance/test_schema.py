@@ -20,7 +20,20 @@ import apsw
 import asyncpg
 import pytest
 
-from holdfast.core import delivery, effects, events, facts, journal, keys, processes, questions, segments, sessions, turns
+from holdfast.core import (
+    delivery,
+    effects,
+    events,
+    facts,
+    journal,
+    keys,
+    people,
+    processes,
+    questions,
+    segments,
+    sessions,
+    turns,
+)
 from holdfast.core.chats import AccountState
 from holdfast.errors import Owned, Stale, StoreRefused
 from holdfast.ids import MemoryId, SessionId, TurnId, new_node_id
@@ -39,6 +52,7 @@ from holdfast.store import locks, migrations, opening
 from holdfast.store import memories as memories_sql
 from holdfast.store import nodes as nodes_sql
 from holdfast.store import passages as passages_sql
+from holdfast.store import people as people_sql
 from holdfast.store import processes as processes_sql
 from holdfast.store import questions as questions_sql
 from holdfast.store import recoveries as recoveries_sql
@@ -60,6 +74,7 @@ from tests.conformance.scenes import PICTURE, START, Scene, on_postgres, on_sqli
 from tests.conformance.test_access import key, login
 from tests.conformance.test_channels import chat_message
 from tests.conformance.test_jobs import job
+from tests.conformance.test_people import approved, asked
 from tests.conformance.test_webhooks import ALERTS
 from tests.postgres import FreshDatabases, Server
 
@@ -106,6 +121,8 @@ async def populate(scene: Scene) -> None:
     await scene.store.logins.add(login(scene))
     await scene.store.webhooks.save(ALERTS)
     await scene.store.secrets.get_or_add("url", "secret")
+    await approved(scene)
+    await asked(scene, "8")
     await scene.store.sessions.change(turn.session_id, title="a harbour")
     await scene.store.passages.index(1)
     await populate_chats(scene)
@@ -133,6 +150,7 @@ LISTS: dict[tuple[str, str], type[StrEnum] | set[str]] = {
     ("processes", "state"): processes.ProcessState,
     ("logins", "purpose"): keys.Purpose,
     ("channel_accounts", "state"): AccountState,
+    ("people", "role"): people.Role,
 }
 FLAGS = [
     ("sessions", "one_shot"),
@@ -262,6 +280,9 @@ SECOND = [
     "INSERT INTO chat_inbox SELECT * FROM chat_inbox",
     "INSERT INTO chat_inbox SELECT account, 9, key, chat_id, thread_id, event, received_at, holder FROM chat_inbox",
     "INSERT INTO chat_messages SELECT * FROM chat_messages",
+    "INSERT INTO people SELECT * FROM people",
+    "INSERT INTO pairings SELECT * FROM pairings",
+    "UPDATE pairings SET user_id = '7'",
 ]
 
 
@@ -316,6 +337,12 @@ CONTRADICTIONS = [
     "UPDATE spending SET cost_micros = -1",
     "UPDATE keys SET rate_limit = -1",
     "UPDATE secrets SET value = ''",
+    "UPDATE people SET owner = 'local'",
+    "UPDATE people SET role = 'operator'",
+    "UPDATE pairings SET decided = 'maybe', decided_at = 1, decided_by = 'local'",
+    "UPDATE pairings SET decided = NULL WHERE decided IS NOT NULL",
+    "UPDATE pairings SET decided_by = NULL WHERE decided IS NOT NULL",
+    "UPDATE pairings SET expires_at = asked_at",
 ]
 
 
@@ -866,6 +893,7 @@ MODULES = (
     intake_sql, turns_sql, settlement_sql, forks_sql, journal_sql, deliveries_sql, segments_sql, nodes_sql, jobs_sql,
     sessions_sql, recoveries_sql, questions_sql, processes_sql, spending_sql, memories_sql, cancellation_sql, closing_sql,
     access_sql, webhooks_sql, catalog_sql, passages_sql, removal_sql, claims_sql, continuations_sql,
+    people_sql,
 )  # fmt: skip
 # Indexes that hold only what is on its way, so that reading all of one is no scan of what has been.
 SMALL = (
@@ -883,6 +911,9 @@ WHOLE = {
     "nodes._CLOCKS_OFF",
     "access._KEYS",
     "webhooks._ALL",
+    "people._PEOPLE",
+    "people._PAIRINGS",
+    "people._TRUSTED",
     "jobs._ALL",
     "jobs._NOTE_FORGOTTEN",
     "turns._TALLY",
@@ -986,6 +1017,7 @@ async def test_sessions_are_hidden_by_their_ids(scene: Scene) -> None:
         ("memories._SEARCH", "sqlite_autoindex_memory_words_1"),
         ("memories._RECALL", "sqlite_autoindex_memory_words_1"),
         ("jobs._OF_OWNER", "jobs_by_owner"),
+        ("people._OLD", "pairings_by_expiry"),
         ("removal._PRUNABLE", "sessions_ended"),
         ("cancellation._WORKING_FOR", "turns_by_parent"),
         ("turns._AT_WORK_FOR", "turns_by_parent"),

@@ -71,6 +71,8 @@ TABLES: Mapping[str, Keep] = MappingProxyType(
         "channel_accounts": Keep.OPERATOR,
         "chat_inbox": Keep.HANDLED,
         "chat_messages": Keep.AGE,
+        "people": Keep.OPERATOR,
+        "pairings": Keep.AGE,
     }
 )
 

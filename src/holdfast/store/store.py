@@ -19,6 +19,7 @@ from holdfast.store.masked import MaskedDatabase
 from holdfast.store.memories import MemoryStore
 from holdfast.store.nodes import NodeStore
 from holdfast.store.passages import PassageStore
+from holdfast.store.people import PeopleStore
 from holdfast.store.processes import ProcessStore
 from holdfast.store.questions import QuestionStore
 from holdfast.store.recoveries import RecoveryStore
@@ -63,11 +64,13 @@ class Store:
         self.keys = KeyStore(database)
         self.logins = LoginStore(database)
         self.channels = ChannelStore(database)
+        self.people = PeopleStore(database)
 
     async def enforce_retention(self, one_shot_days: Mapping[str, int], now_ms: int) -> int:
         """Delete what has outlived its retention; returns how many sessions."""
         pruned = await enforce(self.sessions, self.jobs, self.nodes, self.spending, self.logins, one_shot_days, now_ms)
         await self.channels.forget_messages(now_ms - DEDUPE_DAYS * DAY_MS)
+        await self.people.forget(now_ms)
         return pruned.sessions
 
     @property
