@@ -22,7 +22,11 @@ OF_SESSIONS = {
     **dict.fromkeys(("turns", "entries", "tool_calls", "questions", "segments", "recoveries", "deliveries"), "session_id"),
 }
 ROWS = {"INSERT": "NEW", "UPDATE": "NEW", "DELETE": "OLD"}
-WRITTEN = "SELECT DISTINCT session_id FROM written WHERE session_id NOT IN (SELECT session_id FROM opened)"
+# A notice belongs to no session.
+WRITTEN = """
+    SELECT DISTINCT session_id FROM written
+     WHERE session_id IS NOT NULL AND session_id NOT IN (SELECT session_id FROM opened)
+"""
 OF_TURN = "SELECT session_id FROM turns WHERE id = :turn"
 OF_KEY = "SELECT session_id FROM dedupe WHERE key = :key"
 OF_CONVERSATION = "SELECT id FROM sessions WHERE owner = :owner AND key = :key AND state = 'open'"

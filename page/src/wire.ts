@@ -98,6 +98,12 @@ export interface ApprovalView {
   expires_at: number | null;
 }
 
+/** A button below a message. */
+export interface Button {
+  label: string;
+  value: string;
+}
+
 /** What is to be changed about a session; what is None stays as it is. */
 export interface Change {
   title?: string | null;
@@ -158,11 +164,11 @@ export interface Deleted {
   deleted?: boolean;
 }
 
-/** One part of an answer on its way to one target. */
+/** One part of an answer, or a notice, on its way to one target. */
 export interface Delivery {
   id: string;
-  turn_id: string;
-  session_id: string;
+  turn_id: string | null;
+  session_id: string | null;
   target: string;
   part: number;
   text: string;
@@ -175,6 +181,8 @@ export interface Delivery {
   receipt?: string | null;
   error?: string | null;
   settled_at?: number | null;
+  owner?: string;
+  extra?: Extra;
 }
 
 /** What is remembered, as Markdown that can be edited. */
@@ -214,6 +222,15 @@ export interface Error {
   turn_id?: string | null;
   offset?: number | null;
   key?: string | null;
+}
+
+/** What a chat shows with the text; other targets leave it out. */
+export interface Extra {
+  buttons?: Button[][];
+  file?: KeptFile | null;
+  reply_to?: string;
+  is_quiet?: boolean;
+  question_id?: string;
 }
 
 /** A segment that could not be replayed, and why. */
@@ -341,6 +358,14 @@ export interface JournalPage {
   seq: number;
   used: Usage;
   next_cursor?: string | null;
+}
+
+/** A file that is sent with a message. Its content is kept until the delivery is at rest. */
+export interface KeptFile {
+  id: string;
+  name: string;
+  media_type: string;
+  bytes: number;
 }
 
 /** A key to be made. `rate_limit` is in requests per minute; 0 is no limit. */

@@ -192,6 +192,11 @@ class Carrier(Protocol):
         """Whether a delivery that is sent again with the same id cannot arrive twice."""
         ...
 
+    @property
+    def in_line(self) -> bool:
+        """Whether a delivery waits for all others to its target that were written before it, as in a chat."""
+        ...
+
     def check(self, target: str) -> None:
         """Raise `Rejected`, with the reason, for a target that no delivery can ever reach."""
         ...

@@ -265,8 +265,8 @@ class Scene:
             for number, text in enumerate(texts, 1)
         )
 
-    async def send(self, limit: int = 10, node: NodeId | None = None) -> list[Delivery]:
-        return await self.store.deliveries.claim(node or self.node, self.now, limit)
+    async def send(self, limit: int = 10, node: NodeId | None = None, in_line: Collection[str] = ()) -> list[Delivery]:
+        return await self.store.deliveries.claim(node or self.node, self.now, limit, in_line)
 
     async def settle(self, sent: Delivery, event: delivery.DeliveryEvent, **changes: Any) -> Delivery:
         return await self.store.deliveries.settle(sent, event, self.now, **changes)

@@ -938,7 +938,8 @@ def statements(*modules: ModuleType) -> dict[str, str]:
 async def plan(scene: Scene, sql: str) -> list[str]:
     filled = sql.replace("{skip_locked}", "").replace("{come}", "TRUE").replace("{indexed}", passages_sql.INDEXED["sqlite"])
     filled = re.sub(r"\{(opening|text)\}", SQLITE.text("e.data", 1), filled)
-    filled = re.sub(r"\{(ids|words|stems|turns)\}", lambda name: SQLITE.each(name[1]), filled)
+    filled = filled.replace("{kind}", SQLITE.before_colon("d.target"))
+    filled = re.sub(r"\{(ids|words|stems|turns|in_line)\}", lambda name: SQLITE.each(name[1]), filled)
     params = dict.fromkeys(re.findall(r"(?<!:):([a-z_]+)", filled))
     return [row[3] for row in await scene.sql(f"EXPLAIN QUERY PLAN {filled}", **params)]
 

@@ -64,6 +64,7 @@ class WorldCarrier:
     """Carries deliveries out into the world, in two parts."""
 
     dedupes = False
+    in_line = False
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -197,9 +197,14 @@ class RecordingCarrier:
     """Carries deliveries nowhere and remembers them.  A `|` parts a text; each send and each search plays its script."""
 
     def __init__(
-        self, *answers: str | Exception | Hang, finds: Sequence[str | Exception | Hang | None] = (), dedupes: bool = False
+        self,
+        *answers: str | Exception | Hang,
+        finds: Sequence[str | Exception | Hang | None] = (),
+        dedupes: bool = False,
+        in_line: bool = False,
     ) -> None:
         self.dedupes = dedupes
+        self.in_line = in_line
         self.sent: list[Delivery] = []
         self.sought: list[Delivery] = []
         self._answers = list(answers)

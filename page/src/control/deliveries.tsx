@@ -114,10 +114,15 @@ function Message({ delivery }: { delivery: Delivery }) {
       </a>
       {delivery.error && delivery.state !== "delivered" && <span class="delivery-error">{delivery.error}</span>}
       <span class="delivery-way">
-        to {delivery.target}, from <SessionLink sessionId={delivery.session_id} turnId={delivery.turn_id} />
+        to {delivery.target}, from <Source delivery={delivery} />
       </span>
     </>
   );
+}
+
+function Source({ delivery }: { delivery: Delivery }) {
+  if (!delivery.session_id || !delivery.turn_id) return <>Holdfast itself</>;
+  return <SessionLink sessionId={delivery.session_id} turnId={delivery.turn_id} />;
 }
 
 function When({ delivery }: { delivery: Delivery }) {
@@ -164,7 +169,7 @@ function DeliveryDetail({ id }: { id: string }) {
       <Section title="What is sent" aside={<CopyButton text={() => value.text} label="Copy the text" />}>
         <pre class="panel delivery-whole">{value.text}</pre>
       </Section>
-      <OtherParts delivery={value} />
+      {value.session_id && <OtherParts delivery={value} sessionId={value.session_id} />}
     </>
   );
 }
@@ -174,7 +179,7 @@ function factsOf(delivery: Delivery) {
   const next = nextTry(delivery);
   return [
     { name: "What", value: partOf(delivery) },
-    { name: "From", value: <SessionLink sessionId={delivery.session_id} turnId={delivery.turn_id} /> },
+    { name: "From", value: <Source delivery={delivery} /> },
     { name: "Attempts", value: plural(attempt, "attempt") },
     { name: "Repeated", value: repeats > 0 ? plural(repeats, "time") : null },
     { name: "Next try", value: next === null ? null : <Time at={next} as="relative" /> },
@@ -186,8 +191,8 @@ function factsOf(delivery: Delivery) {
 }
 
 /** The other parts of the same answer. */
-function OtherParts({ delivery }: { delivery: Delivery }) {
-  const [loaded] = useLoaded<PageOfDelivery>(`/api/deliveries${query({ session: delivery.session_id })}`, POLL_MS);
+function OtherParts({ delivery, sessionId }: { delivery: Delivery; sessionId: string }) {
+  const [loaded] = useLoaded<PageOfDelivery>(`/api/deliveries${query({ session: sessionId })}`, POLL_MS);
   const all = loaded.value.value?.items ?? [];
   const others = all.filter((each) => each.turn_id === delivery.turn_id && each.id !== delivery.id);
   if (others.length === 0) return null;

@@ -1,13 +1,19 @@
-"""A delivery carries one part of an answer out of Holdfast, and says so when it cannot know whether it arrived."""
+"""A delivery carries one part of an answer out of Holdfast, and says so when it cannot know whether it arrived.
+
+A delivery without a turn is a notice: what Holdfast itself has to say, such as the reply to a command.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Self
+
+from msgspec import Struct, structs
 
 from holdfast.core.moves import move
 from holdfast.ids import DeliveryId, SessionId, TurnId
@@ -26,6 +32,7 @@ ASIDE_FIRST = -2_000_000
 ASIDE_LAST = -1_000_001
 # The banner of a stop; once the gateway is back it would only confuse.
 BANNER_EXPIRES_AFTER_MS = 60_000
+_ID_CHARS = 26
 
 
 class DeliveryState(StrEnum):
@@ -79,14 +86,49 @@ SETTLED = frozenset(DeliveryState) - UNSETTLED
 GIVEN_UP = frozenset(state for state, event in MOVES if event is DeliveryEvent.REVIVE)
 
 
+class Button(Struct, frozen=True, kw_only=True):
+    """A button below a message."""
+
+    label: str
+    # What comes back when it is pressed; 64 bytes at most.
+    value: str
+
+
+class KeptFile(Struct, frozen=True, kw_only=True):
+    """A file that is sent with a message.  Its content is kept until the delivery is at rest."""
+
+    # What the content is kept under.
+    id: str
+    name: str
+    media_type: str
+    bytes: int
+
+
+class Extra(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a chat shows with the text; other targets leave it out."""
+
+    # One row for each inner sequence.
+    buttons: tuple[tuple[Button, ...], ...] = ()
+    file: KeptFile | None = None
+    # The message of the chat that it answers.
+    reply_to: str = ""
+    # Whether the person is not alerted.
+    is_quiet: bool = False
+    # The question of the turn that it asks.
+    question_id: str = ""
+
+
+NO_EXTRA = Extra()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One part of an answer on its way to one target."""
+    """One part of an answer, or a notice, on its way to one target."""
 
     id: DeliveryId
-    # The turn whose words it carries.
-    turn_id: TurnId
-    session_id: SessionId
+    # The turn whose words it carries; None for a notice.
+    turn_id: TurnId | None
+    session_id: SessionId | None
     # Where it goes: the kind of carrier, a colon, and an address for that carrier.
     target: str
     # Its number among the parts of the answer, from 1.  Banners and messages that are sent during the turn are below 0.
@@ -110,6 +152,9 @@ class Delivery:
     error: str | None = None
     # When its outcome was known.
     settled_at: int | None = None
+    # Who sees it in lists.  It is that of the session where there is one.
+    owner: str = ""
+    extra: Extra = NO_EXTRA
 
     def on(self, event: DeliveryEvent) -> Self:
         """Return the delivery after `event`."""
@@ -133,6 +178,37 @@ class Delivery:
     def outgoing(self) -> str:
         """The text as it must leave: a resend after an unknown outcome says what it is."""
         return f"{REPEAT_LABEL} {self.text}" if self.repeats else self.text
+
+
+def notice(
+    key: str, owner: str, target: str, parts: Sequence[str], now_ms: int, extra: Extra = NO_EXTRA
+) -> tuple[Delivery, ...]:
+    """Return a notice in parts.  The same key gives the same ids, so that it is sent once however often it is written.
+
+    What it answers is shown at its first part; its buttons and its file are at its last.
+    """
+    first, last = Extra(reply_to=extra.reply_to, is_quiet=extra.is_quiet), structs.replace(extra, reply_to="")
+    shown = [extra] if len(parts) == 1 else [first, *[Extra(is_quiet=extra.is_quiet)] * (len(parts) - 2), last]
+    return tuple(
+        Delivery(
+            id=delivery_id(f"{owner}:{target}:{key}", number),
+            turn_id=None,
+            session_id=None,
+            owner=owner,
+            target=target,
+            part=number,
+            text=part,
+            created_at=now_ms,
+            due_at=now_ms,
+            extra=each,
+        )
+        for number, (part, each) in enumerate(zip(parts, shown, strict=False), 1)
+    )
+
+
+def delivery_id(key: str, number: int) -> DeliveryId:
+    """Return the id of one part, which is the same each time for one key."""
+    return DeliveryId(f"dlv_{hashlib.sha256(f'{key}:{number}'.encode()).hexdigest()[:_ID_CHARS]}")
 
 
 def banner_part(attempt: int) -> int:

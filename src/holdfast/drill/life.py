@@ -58,6 +58,7 @@ class LedgerCarrier:
     """Delivers into the ledger."""
 
     dedupes = False
+    in_line = False
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

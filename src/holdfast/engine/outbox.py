@@ -48,6 +48,7 @@ class Outbox:
         self._node_id = node_id
         self._store = store
         self._carriers = carriers
+        self._in_line = frozenset(kind for kind, carrier in carriers.items() if carrier.in_line)
         self._tuning = tuning
         self._redaction = redaction
         self._clock = clock
@@ -74,8 +75,11 @@ class Outbox:
         self._closed = True
 
     async def _is_due(self) -> bool:
-        due_at = await self._store.deliveries.next_due_at()
+        due_at = await self._next_due_at()
         return due_at is not None and due_at <= self._clock.now_ms()
+
+    async def _next_due_at(self) -> int | None:
+        return await self._store.deliveries.next_due_at(self._in_line)
 
     async def reconcile(self) -> None:
         """Release deliveries that were claimed here in a transaction whose answer was lost, and undo clock jumps."""
@@ -86,7 +90,7 @@ class Outbox:
             await self._lose(held[delivery_id], "the store went away before it was sent")
 
     async def _pause_ms(self) -> int:
-        due_at = await persist(self._clock, self._store.deliveries.next_due_at)
+        due_at = await persist(self._clock, self._next_due_at)
         wait = self._tuning.poll_ms if due_at is None else due_at - self._clock.now_ms()
         return max(0, min(wait, self._tuning.poll_ms)) if len(self._sending) < self._tuning.sends_max else 1_000
 
@@ -95,7 +99,7 @@ class Outbox:
         if free <= 0 or self._closed:
             return
         try:
-            claimed = await self._store.deliveries.claim(self._node_id, self._clock.now_ms(), free)
+            claimed = await self._store.deliveries.claim(self._node_id, self._clock.now_ms(), free, self._in_line)
         except (Unavailable, Stale) as error:
             log.warning("cannot claim deliveries: %s", error)
             await self._clock.sleep_ms(self._tuning.poll_ms)

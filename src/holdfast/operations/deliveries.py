@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from holdfast.clock import Clock
 from holdfast.core.delivery import Delivery, DeliveryState
+from holdfast.errors import NotFound
 from holdfast.ids import DeliveryId
 from holdfast.operations import pages
 from holdfast.operations.caller import Caller
@@ -23,7 +24,7 @@ OfState = Annotated[DeliveryState | None, Query("Only those in this state.")]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deliveries:
-    """The deliveries of the caller's sessions."""
+    """The deliveries of the caller's sessions, and the notices to them."""
 
     store: Store
     caller: Caller
@@ -43,7 +44,11 @@ class Deliveries:
     @operation("GET /api/deliveries/{id}", "Show a delivery", offline=True)
     async def get(self, delivery_id: DeliveryId) -> Delivery:
         found = await self.store.deliveries.get(delivery_id)
-        await own_session(self.store, self.caller, found.session_id, f"there is no delivery {delivery_id}")
+        missing = f"there is no delivery {delivery_id}"
+        if found.session_id is not None:
+            await own_session(self.store, self.caller, found.session_id, missing)
+        elif found.owner != self.caller.owner:
+            raise NotFound(missing)
         return found
 
     @operation("POST /api/deliveries/{id}/retry", "Send a delivery again that was given up", status=202)

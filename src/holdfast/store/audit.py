@@ -87,7 +87,8 @@ CHECKS: Mapping[str, str] = MappingProxyType(
                AND (early.part > 0 OR late.part <= {ASIDE_LAST})
         """,
         "D3 parts are gapless": """
-            SELECT turn_id FROM deliveries WHERE part > 0 GROUP BY turn_id, target HAVING COUNT(*) <> MAX(part)
+            SELECT turn_id FROM deliveries WHERE part > 0 AND turn_id IS NOT NULL
+             GROUP BY turn_id HAVING COUNT(DISTINCT part) <> MAX(part)
         """,
         "M1 each remembered turn is in exactly one segment": """
             SELECT t.id FROM turns t LEFT JOIN segments m ON m.session_id = t.session_id
@@ -145,7 +146,7 @@ CHECKS: Mapping[str, str] = MappingProxyType(
         """,
         "S4 a delivery is of the owner of its session": """
             SELECT d.id FROM deliveries d LEFT JOIN sessions s ON s.id = d.session_id AND s.owner = d.owner
-             WHERE s.id IS NULL
+             WHERE s.id IS NULL AND d.session_id IS NOT NULL
         """,
         "S4 a segment is of the owner of its session": """
             SELECT m.id FROM segments m LEFT JOIN sessions s ON s.id = m.session_id AND s.owner = m.person

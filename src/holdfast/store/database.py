@@ -161,6 +161,12 @@ class Dialect:
             return f"(SELECT value FROM json_each(:{parameter}))"
         return f"(SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(:{parameter} AS json)))"
 
+    def before_colon(self, text: str) -> str:
+        """Return the part of a text before its first colon."""
+        if self.name == "sqlite":
+            return f"substr({text}, 1, instr({text} || ':', ':') - 1)"
+        return f"split_part({text}, ':', 1)"
+
     def text(self, data: str, chars: int) -> str:
         """Return the first of the characters that the data of an entry has as its text; NULL where it cannot be read."""
         if self.name == "sqlite":

@@ -23,14 +23,15 @@ from holdfast.core.delivery import (
 from holdfast.core.turns import Turn
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import DeliveryId, NodeId, SessionId, TurnId, new_delivery_id
-from holdfast.store import locks, rows
+from holdfast.store import locks, removal, rows
 from holdfast.store.database import Add, Database, Dialect, Params, Run, Transaction
 
 _INSERT = """
-    INSERT INTO deliveries (id, turn_id, session_id, owner, target, part, text, created_at, due_at)
-    VALUES (:id, :turn_id, :session_id, (SELECT s.owner FROM sessions s WHERE s.id = :session_id), :target, :part, :text,
-            :created_at, :due_at)
+    INSERT INTO deliveries (id, turn_id, session_id, owner, target, part, text, created_at, due_at, extra)
+    VALUES (:id, :turn_id, :session_id, COALESCE((SELECT s.owner FROM sessions s WHERE s.id = :session_id), :owner), :target,
+            :part, :text, :created_at, :due_at, :extra)
 """
+_INSERT_NOTICE = f"{_INSERT} ON CONFLICT (id) DO NOTHING"
 _BANNER = f"(part < 0 AND part > {ASIDE_LAST})"
 # The turn is held, so that no two get the same number, and none gets one once the turn has ended.
 _HOLD_TURN = "UPDATE turns SET nth = nth WHERE id = :turn_id AND state = 'running' RETURNING id"
@@ -39,9 +40,12 @@ _NEXT_ASIDE = f"""
      WHERE turn_id = :turn_id AND target = :target AND part <= {ASIDE_LAST}
 """
 # Parts leave in order: a later one waits while an earlier one may still be sent.  So do the messages that a turn sends while
-# it is at work, but the answer does not wait for them.
+# it is at work, but the answer does not wait for them.  In a chat everything leaves in the order in which it was written.
 _SENDABLE = f"""
     (d.state IN ('pending', 'retry') OR (d.state = 'unknown' AND d.repeats = 0))
+    AND NOT (EXISTS (SELECT 1 FROM deliveries e WHERE e.target = d.target AND e.number < d.number
+                        AND (e.state IN ('pending', 'sending', 'retry') OR (e.state = 'unknown' AND e.repeats = 0)))
+             AND {{kind}} IN {{in_line}})
     AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.turn_id = d.turn_id AND e.target = d.target AND e.part < d.part
                        AND (e.part > 0 OR d.part <= {ASIDE_LAST})
                        AND (e.state IN ('pending', 'sending', 'retry') OR (e.state = 'unknown' AND e.repeats = 0)))
@@ -70,7 +74,7 @@ _INSERT_BANNER = f"{_INSERT} ON CONFLICT (turn_id, target, part) DO NOTHING"
 _REVIVE = """
     UPDATE deliveries
        SET state = 'retry', attempt = 1, created_at = :now, due_at = :now, settled_at = NULL, error = NULL, fence = fence + 1
-     WHERE turn_id = :turn_id AND target = :target AND (part = :part OR (part > :part AND CAST(:part AS BIGINT) > 0))
+     WHERE (id = :id OR (turn_id = :turn_id AND target = :target AND part > :part AND CAST(:part AS BIGINT) > 0))
        AND state IN ('failed', 'expired')
  RETURNING id
 """
@@ -121,6 +125,13 @@ _OF_SESSION = f"""
      ORDER BY created_at, turn_id, target, part LIMIT :limit
 """
 _NEXT_DUE = f"SELECT MIN(d.due_at) FROM deliveries d WHERE {_SENDABLE}"
+# What is at rest stays where it went.
+_REDIRECT = """
+    UPDATE deliveries SET target = :to
+     WHERE target = :from AND (state IN ('pending', 'sending', 'retry') OR (state = 'unknown' AND repeats = 0))
+ RETURNING id
+"""
+_OLD_NOTICE = "turn_id IS NULL AND settled_at <= :before"
 
 
 class DeliveryStore:
@@ -128,12 +139,18 @@ class DeliveryStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._due = _DUE.format(skip_locked=database.dialect.skip_locked and "FOR UPDATE OF d SKIP LOCKED")
+        dialect = database.dialect
+        chat = {"kind": dialect.before_colon("d.target"), "in_line": dialect.each("in_line")}
+        self._due = _DUE.format(skip_locked=dialect.skip_locked and "FOR UPDATE OF d SKIP LOCKED", **chat)
+        self._next_due = _NEXT_DUE.format(**chat)
 
-    async def claim(self, node_id: NodeId, now_ms: int, limit: int) -> list[Delivery]:
-        """Take due deliveries; each is durably `sending` before anyone sends it.  What is too old expires instead."""
-        sql = self._due
-        return await self._database.write(lambda: _claim(sql, node_id, now_ms, limit))
+    async def claim(self, node_id: NodeId, now_ms: int, limit: int, in_line: Collection[str] = ()) -> list[Delivery]:
+        """Take due deliveries; each is durably `sending` before anyone sends it.  What is too old expires instead.
+
+        `in_line` names the kinds of targets where a delivery waits for all that were written before it.
+        """
+        params = {"node_id": node_id, "now": now_ms, "limit": limit, "in_line": rows.encode(sorted(in_line))}
+        return await self._database.write(lambda: _claim(self._due, params, node_id, now_ms))
 
     async def settle(
         self, sent: Delivery, event: DeliveryEvent, now_ms: int, *, due_at: int | None = None, receipt: str | None = None,
@@ -142,9 +159,22 @@ class DeliveryStore:
         """Record how a send ended.  Raises `Stale` if it was decided elsewhere meanwhile."""
         return await self._database.write(
             lambda: _settle(sent, event, now_ms, due_at, receipt, error),
-            wakes=lambda _: ("deliveries", f"session:{sent.session_id}"),
+            wakes=lambda _: ("deliveries", *((f"session:{sent.session_id}",) if sent.session_id else ())),
             essential=True,
         )
+
+    async def notify(self, parts: Sequence[Delivery]) -> list[Delivery]:
+        """Send a notice, as `delivery.notice` makes it; a repeated id returns the first."""
+        return await self._database.write(lambda: _notify(parts), wakes=lambda _: ("deliveries",))
+
+    async def redirect(self, from_target: str, to_target: str) -> int:
+        """Send what has not left yet to another target, because a chat has got another name; returns how many."""
+        params = {"from": from_target, "to": to_target}
+        return await self._database.write(lambda: _count(_REDIRECT, params), wakes=lambda _: ("deliveries",))
+
+    async def forget_notices(self, before: int) -> int:
+        """Delete the notices that came to rest before a time; returns how many."""
+        return await removal.forget(self._database, "deliveries", ("id",), _OLD_NOTICE, {"before": before})
 
     async def enqueue(self, sent: Delivery) -> Delivery:
         """Let a message of a running turn leave before its answer; a repeated id returns the first.
@@ -157,9 +187,10 @@ class DeliveryStore:
         """Return what a node is sending."""
         return await self._database.read(lambda: _list(_HELD, {"node_id": node_id}))
 
-    async def next_due_at(self) -> int | None:
+    async def next_due_at(self, in_line: Collection[str] = ()) -> int | None:
         """Return when the next delivery falls due."""
-        return await self._database.read(_next_due)
+        params = {"in_line": rows.encode(sorted(in_line))}
+        return await self._database.read(lambda: _scalar(self._next_due, params))
 
     async def hasten(self, now_ms: int) -> int:
         """Make due what is further away than any wait, because the clock that set it has jumped back since."""
@@ -188,22 +219,36 @@ class DeliveryStore:
 def insert(created: Sequence[Delivery]) -> Transaction[None]:
     """Write the deliveries of a turn that ends."""
     if created:
-        yield Add(
-            _INSERT,
-            [
-                {
-                    "id": each.id,
-                    "turn_id": each.turn_id,
-                    "session_id": each.session_id,
-                    "target": each.target,
-                    "part": each.part,
-                    "text": each.text,
-                    "created_at": each.created_at,
-                    "due_at": each.due_at,
-                }
-                for each in created
-            ],
-        )
+        yield Add(_INSERT, list(map(_row, created)))
+
+
+def insert_notice(parts: Sequence[Delivery]) -> Transaction[None]:
+    """Write a notice inside a transaction, unless it is there already."""
+    yield Add(_INSERT_NOTICE, list(map(_row, parts)))
+
+
+def _row(created: Delivery) -> Params:
+    return {
+        "id": created.id,
+        "turn_id": created.turn_id,
+        "session_id": created.session_id,
+        "owner": created.owner,
+        "target": created.target,
+        "part": created.part,
+        "text": created.text,
+        "created_at": created.created_at,
+        "due_at": created.due_at,
+        "extra": rows.encode(created.extra),
+    }
+
+
+def _notify(parts: Sequence[Delivery]) -> Transaction[list[Delivery]]:
+    yield locks.UNNAMED
+    yield from insert_notice(parts)
+    written: list[Delivery] = []
+    for each in parts:
+        written += yield from _list(_GET, {"id": each.id})
+    return written
 
 
 def _enqueue(sent: Delivery) -> Transaction[Delivery]:
@@ -222,19 +267,17 @@ def _enqueue(sent: Delivery) -> Transaction[Delivery]:
 
 def insert_banner(turn: Turn, target: str, text: str, now_ms: int) -> Transaction[None]:
     """Write the banner of a stop; there is never more than one for an attempt and a target."""
-    yield Run(
-        _INSERT_BANNER,
-        {
-            "id": new_delivery_id(now_ms),
-            "turn_id": turn.id,
-            "session_id": turn.session_id,
-            "target": target,
-            "part": banner_part(turn.attempt),
-            "text": text,
-            "created_at": now_ms,
-            "due_at": now_ms,
-        },
+    banner = Delivery(
+        id=new_delivery_id(now_ms),
+        turn_id=turn.id,
+        session_id=turn.session_id,
+        target=target,
+        part=banner_part(turn.attempt),
+        text=text,
+        created_at=now_ms,
+        due_at=now_ms,
     )
+    yield Run(_INSERT_BANNER, _row(banner))
 
 
 def _retry(delivery_id: DeliveryId, now_ms: int) -> Transaction[Delivery]:
@@ -245,7 +288,7 @@ def _retry(delivery_id: DeliveryId, now_ms: int) -> Transaction[Delivery]:
     if is_banner(given_up.part):
         raise IllegalMove(delivery_id, "the banner of a stop that is over", DeliveryEvent.REVIVE)
     place = {"turn_id": given_up.turn_id, "target": given_up.target, "part": given_up.part, "now": now_ms}
-    yield Run(_REVIVE, place)
+    yield Run(_REVIVE, {"id": delivery_id, **place})
     return (yield from _get(delivery_id))
 
 
@@ -256,9 +299,9 @@ def _get(delivery_id: DeliveryId) -> Transaction[Delivery]:
     return found[0]
 
 
-def _claim(sql: str, node_id: NodeId, now_ms: int, limit: int) -> Transaction[list[Delivery]]:
+def _claim(sql: str, params: Params, node_id: NodeId, now_ms: int) -> Transaction[list[Delivery]]:
     yield locks.UNNAMED
-    due = yield Run(sql, {"node_id": node_id, "now": now_ms, "limit": limit})
+    due = yield Run(sql, params)
     claimed: list[Delivery] = []
     for each in map(rows.delivered, due):
         if now_ms - each.created_at > lifetime_ms(each.part):
@@ -339,9 +382,9 @@ def _count(sql: str, params: Params) -> Transaction[int]:
     return len((yield Run(sql, params)))
 
 
-def _next_due() -> Transaction[int | None]:
-    ((due_at,),) = yield Run(_NEXT_DUE)
-    return due_at
+def _scalar(sql: str, params: Params) -> Transaction[int | None]:
+    ((found,),) = yield Run(sql, params)
+    return found
 
 
 def _list(sql: str, params: dict[str, str | int | None]) -> Transaction[list[Delivery]]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from holdfast.store.access import LoginStore
+from holdfast.store.deliveries import DeliveryStore
 from holdfast.store.jobs import JobStore
 from holdfast.store.nodes import NodeStore
 from holdfast.store.sessions import SessionStore
@@ -18,6 +19,7 @@ DAY_MS = 24 * 3_600_000
 DEDUPE_DAYS = 30
 NODE_DAYS = 7
 SLOT_DAYS = 90
+NOTICE_DAYS = 30
 # A year with its reports, and a month to write them.
 SPENDING_DAYS = 400
 
@@ -47,6 +49,7 @@ TABLES: Mapping[str, Keep] = MappingProxyType(
         "unsearched": Keep.SESSION,
         "title_words": Keep.SESSION,
         "tool_calls": Keep.SESSION,
+        # Notices, which have no session, are kept for a number of days.
         "deliveries": Keep.SESSION,
         "segments": Keep.SESSION,
         "absorbed": Keep.SESSION,
@@ -92,6 +95,7 @@ async def enforce(
     nodes: NodeStore,
     spending: SpendingStore,
     logins: LoginStore,
+    deliveries: DeliveryStore,
     one_shot_days: Mapping[str, int],
     now_ms: int,
 ) -> Pruned:
@@ -105,6 +109,7 @@ async def enforce(
     await nodes.forget(now_ms - NODE_DAYS * DAY_MS)
     await spending.forget(now_ms - SPENDING_DAYS * DAY_MS)
     await logins.forget(now_ms)
+    await deliveries.forget_notices(now_ms - NOTICE_DAYS * DAY_MS)
     return Pruned(
         sessions=sum(removed),
         keys=await sessions.forget_keys(now_ms - DEDUPE_DAYS * DAY_MS),

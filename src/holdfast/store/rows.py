@@ -17,6 +17,7 @@ from holdfast.store.database import Row, clean
 
 _encoder = msgspec.json.Encoder()
 _decode_json = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_extra = msgspec.json.Decoder(delivery.Extra).decode
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 SESSION = (
@@ -32,7 +33,7 @@ ENTRY = "session_id, seq, turn_id, attempt, nth, kind, at, data"
 CALL = "id, turn_id, session_id, name, effect, args, state, starts, result"
 DELIVERY = (
     "id, turn_id, session_id, target, part, text, created_at, due_at, state, attempt, repeats, fence, receipt, error, "
-    "settled_at"
+    "settled_at, owner, extra"
 )
 SEGMENT = (
     "id, session_id, owner, first_generation, last_generation, created_at, due_at, state, attempt, fence, error, receipt, "
@@ -205,7 +206,7 @@ def call(row: Row) -> effects.Call:
 def delivered(row: Row) -> delivery.Delivery:
     (
         id_, turn_id, session_id, target, part, text, created_at, due_at, state, attempt, repeats, fence, receipt, error,
-        settled_at,
+        settled_at, owner, extra_,
     ) = row  # fmt: skip
     return delivery.Delivery(
         id=id_,
@@ -223,6 +224,8 @@ def delivered(row: Row) -> delivery.Delivery:
         receipt=receipt,
         error=error,
         settled_at=settled_at,
+        owner=owner,
+        extra=delivery.NO_EXTRA if extra_ == "{}" else _decode_extra(extra_),
     )
 
 

@@ -68,7 +68,9 @@ class Store:
 
     async def enforce_retention(self, one_shot_days: Mapping[str, int], now_ms: int) -> int:
         """Delete what has outlived its retention; returns how many sessions."""
-        pruned = await enforce(self.sessions, self.jobs, self.nodes, self.spending, self.logins, one_shot_days, now_ms)
+        pruned = await enforce(
+            self.sessions, self.jobs, self.nodes, self.spending, self.logins, self.deliveries, one_shot_days, now_ms
+        )
         await self.channels.forget_messages(now_ms - DEDUPE_DAYS * DAY_MS)
         await self.people.forget(now_ms)
         return pruned.sessions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
@@ -11,12 +10,11 @@ import msgspec
 from holdfast.agent.tools.port import CallContext, StructTool
 from holdfast.agent.tools.targets import ask_for, own_target
 from holdfast.clock import Clock
-from holdfast.core.delivery import Delivery
+from holdfast.core.delivery import Delivery, delivery_id
 from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
 from holdfast.core.redaction import Redaction
 from holdfast.errors import Rejected
-from holdfast.ids import DeliveryId
 from holdfast.ports import Carrier
 from holdfast.store.deliveries import DeliveryStore
 from holdfast.targets import Targets
@@ -24,7 +22,6 @@ from holdfast.targets import Targets
 NAME = "send_message"
 TEXT_MAX_CHARS = 20_000
 PARTS_MAX = 20
-_ID_CHARS = 26
 
 
 class SendMessageArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,7 +84,7 @@ def _parts(carrier: Carrier, text: str) -> Sequence[str]:
 def _deliveries(parts: Sequence[str], target: str, context: CallContext, now_ms: int) -> list[Delivery]:
     return [
         Delivery(
-            id=_delivery_id(context.key, number),
+            id=delivery_id(context.key, number),
             turn_id=context.turn.id,
             session_id=context.session.id,
             target=target,
@@ -98,8 +95,3 @@ def _deliveries(parts: Sequence[str], target: str, context: CallContext, now_ms:
         )
         for number, part in enumerate(parts, 1)
     ]
-
-
-def _delivery_id(key: str, number: int) -> DeliveryId:
-    """Return the id of one part, which is the same when the call is repeated."""
-    return DeliveryId(f"dlv_{hashlib.sha256(f'{key}:{number}'.encode()).hexdigest()[:_ID_CHARS]}")

@@ -22,6 +22,7 @@ from holdfast.core.chats import (
     Pressed,
     RemoteFile,
 )
+from holdfast.core.delivery import Button
 
 __all__ = [
     "Batch",
@@ -66,15 +67,6 @@ class Posted:
     # Their names are in lower case.
     headers: Mapping[str, str]
     body: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Button:
-    """A button below a message."""
-
-    label: str
-    # What `Pressed.value` has when it is pressed; 64 bytes at most.
-    value: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ class FileCarrier:
 
     # The file is searched for the id before a delivery is written again.
     dedupes = True
+    in_line = False
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
