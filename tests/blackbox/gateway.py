@@ -11,22 +11,28 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import httpx2
 
 from tests import scratch
+from tests.warm import Started
 
 PATIENCE_S = 40.0
 LOOK_S = 0.02
 # Below what the system hands out by itself, so that nobody else takes the port while its gateway is down.
 _PORTS = range(20_000, 30_000)
 _chance = random.SystemRandom()
+# Runs `holdfast` in a new interpreter.
+ANEW = (sys.executable, "-m", "holdfast")
 
 
 class Gateway:
     """One home with one address, and the process that serves it at the moment.  Each start may bring other settings."""
+
+    # What runs `holdfast`; where nothing is said, a fork of the warm process does.
+    command: Sequence[str] = ()
 
     def __init__(self, home: Path, **settings: str) -> None:
         self.home = home
@@ -39,10 +45,10 @@ class Gateway:
         self.log = home.with_suffix(".log")
         # How long anything about it may take.
         self.patience_s = PATIENCE_S
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Started | None = None
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> subprocess.Popen[bytes] | Started:
         assert self._process is not None, "the gateway was never started"
         return self._process
 
@@ -109,12 +115,10 @@ class Gateway:
 
     async def attempt(self, *words: str) -> tuple[int, str, str]:
         """Run a command on the same home; returns its exit code, its output and its errors."""
-        process = await asyncio.create_subprocess_exec(
-            *self._command(), *words, env=self._environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        output, errors = await asyncio.wait_for(process.communicate(), self.patience_s)
-        assert process.returncode is not None
-        return process.returncode, output.decode(), errors.decode()
+        with scratch.folder() as folder:
+            process = self._run(words, output := folder / "output", errors := folder / "errors")
+            status = await asyncio.to_thread(process.wait, self.patience_s)
+            return status, output.read_text(), errors.read_text()
 
     def close(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -124,13 +128,15 @@ class Gateway:
     def tail(self) -> str:
         return self.log.read_text()[-6_000:] if self.log.exists() else ""
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
-        command = [*self._command(), "serve", "--port", str(self.port), "--no-open"]
-        with self.log.open("ab") as log:
-            return subprocess.Popen(command, stdout=log, stderr=log, env=self._environment())
+    def _spawn(self) -> subprocess.Popen[bytes] | Started:
+        return self._run(["serve", "--port", str(self.port), "--no-open"], self.log, self.log)
 
-    def _command(self) -> list[str]:
-        return [sys.executable, "-m", "holdfast", "--home", str(self.home)]
+    def _run(self, words: Sequence[str], output: Path, errors: Path) -> subprocess.Popen[bytes] | Started:
+        words = ["--home", str(self.home), *words]
+        if not self.command:
+            return Started(words, self._environment(), output, errors)
+        with output.open("ab") as out, errors.open("ab") as err:
+            return subprocess.Popen([*self.command, *words], stdout=out, stderr=err, env=self._environment())
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests import scratch
-from tests.blackbox.gateway import Gateway
+from tests.blackbox.gateway import ANEW, Gateway
 
 # Far more than a fresh home with its ballast needs.
 SIZE_MB = 48
@@ -66,10 +66,7 @@ class CrampedGateway(Gateway):
     def __init__(self, disk: SmallDisk, log: Path, **settings: str) -> None:
         super().__init__(disk.folder / "home", **settings)
         self.log = log
-        self._disk = disk
-
-    def _command(self) -> list[str]:
-        return [*self._disk.inside, *super()._command()]
+        self.command = [*disk.inside, *ANEW]
 
 
 @contextlib.contextmanager

@@ -27,6 +27,8 @@ SETTABLE = [sys.executable, "-m", "tests.blackbox.settable"]
 class Settable(Gateway):
     """A gateway on a machine whose clock can be set."""
 
+    command = SETTABLE
+
     def __init__(self, home: Path, **settings: str) -> None:
         super().__init__(home, **settings)
         self._ahead = home.with_suffix(".clock")
@@ -41,9 +43,6 @@ class Settable(Gateway):
     async def get(self, path: str) -> Any:
         async with httpx2.AsyncClient(base_url=self.url, verify=False, trust_env=False) as web:
             return (await web.get(path)).json()
-
-    def _command(self) -> list[str]:
-        return [*SETTABLE, "--home", str(self.home)]
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.sandbox import SandboxKind
 from tests.blackbox.client import client
+from tests.blackbox.gateway import ANEW
 from tests.blackbox.models import workshop
 from tests.blackbox.test_policy import asked, call
 from tests.machine import CONFINING, PATH
@@ -40,6 +41,8 @@ async def test_a_hostile_command_runs_unasked_and_gets_nowhere(kind: SandboxKind
     with workshop(tools__terminal__sandbox="on") as shop:
         gateway = shop.gateway
         gateway.environment["PATH"] = PATH if kind is SandboxKind.BUBBLEWRAP else os.environ["PATH"]
+        # Its environment stands in /proc.
+        gateway.command = ANEW
         # Not even the operator's word opens it: the proxy has the gateway's user, which needs no key.
         gateway.settings["tools__terminal__hosts"] = f'["127.0.0.1:{gateway.port}"]'
         await gateway.start()

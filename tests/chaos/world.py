@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests import scratch
-from tests.blackbox.gateway import Gateway
+from tests.blackbox.gateway import ANEW, Gateway
 from tests.blackbox.models import plug_in
 from tests.chaos.model import Model
 from tests.chaos.receiver import Receiver
@@ -43,6 +43,9 @@ class Setting(StrEnum):
 
 class Node(Gateway):
     """A gateway with a clock of its own, and perhaps with a line to its database that can be cut."""
+
+    # The clock is set before anything is imported.
+    command = ANEW
 
     def __init__(self, home: Path, line: Line | None, environment: Mapping[str, str], **settings: str) -> None:
         super().__init__(home, **settings)
