@@ -7,10 +7,11 @@ import dataclasses
 import difflib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import time
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from holdfast.errors import ConfigInvalid
@@ -19,6 +20,27 @@ from holdfast.errors import ConfigInvalid
 NUMBER_MAX = 1_000_000_000
 Where = tuple[str, ...]
 Table = dict[str, object]
+# What a field is declared with that takes every key of its table that no other field has.  Each is a table of its own, with
+# the settings of a kind, which is its setting `kind` or else its name.
+BY_KIND: Mapping[str, bool] = MappingProxyType({"by_kind": True})
+
+
+def _none(_kind: str) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kinds:
+    """The settings of each kind of table, as dataclasses.  They may come from other packages.
+
+    `find` returns None for an unknown kind, and raises `ConfigInvalid` for one that cannot be loaded.
+    """
+
+    find: Callable[[str], type[Any] | None] = _none
+    names: Callable[[], Sequence[str]] = tuple[str, ...]
+
+
+NO_KINDS = Kinds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +53,7 @@ class ConfigSource:
     file: Path | None
     text: str = ""
     variables: Mapping[Where, str] = dataclasses.field(default_factory=dict[Where, str])
+    kinds: Kinds = NO_KINDS
 
     def error(self, path: Where, problem: str) -> ConfigInvalid:
         """Return an error that names the variable, or the file and line, of a setting."""
@@ -78,18 +101,20 @@ def text_of(file: Path, *, required: bool) -> str:
         raise ConfigInvalid(f"{file}:{line}: is not UTF-8") from error
 
 
-def override(kind: type[Any], tree: Table, environment: Mapping[str, str], prefix: str) -> Mapping[Where, str]:
+def override(
+    kind: type[Any], tree: Table, environment: Mapping[str, str], prefix: str, kinds: Kinds = NO_KINDS
+) -> Mapping[Where, str]:
     """Override a tree with the variables named PREFIX_SECTION__KEY; return the variable of each changed path."""
     decided: dict[Where, str] = {}
     for name, value in environment.items():
         words = name.removeprefix(prefix).split("__")
         if name.startswith(prefix) and len(words) > 1:
-            path, hint = _named(kind, tree, words)
+            path, hint = _named(kind, tree, words, kinds)
             decided |= dict.fromkeys(_put(tree, path, _literal(value, hint)), name)
     return decided
 
 
-def _named(kind: object, tree: object, words: Sequence[str]) -> tuple[Where, object]:
+def _named(kind: object, tree: object, words: Sequence[str], kinds: Kinds) -> tuple[Where, object]:
     """Return the path that the words of a variable name, and the type of that setting; None if there is none."""
     path: list[str] = []
     for word in words:
@@ -98,8 +123,8 @@ def _named(kind: object, tree: object, words: Sequence[str]) -> tuple[Where, obj
         fresh = word if get_args(kind)[1:] == (str,) else word.lower()
         key = next((each for each in known if each.lower() == word.lower()), fresh)
         path.append(key)
-        kind = _below(kind, key)
         tree = cast("Table", tree).get(key) if isinstance(tree, dict) else None
+        kind = kinds.find(_kind_of(key, tree)) if _is_by_kind(kind, key) else _below(kind, key)
     return tuple(path), kind
 
 
@@ -107,6 +132,23 @@ def _below(kind: object, key: str) -> object:
     if dataclasses.is_dataclass(kind):
         return get_type_hints(cast("type[Any]", kind)).get(key)
     return get_args(kind)[1] if isinstance(origin := get_origin(kind), type) and issubclass(origin, Mapping) else None
+
+
+def by_kind(kind: object) -> str | None:
+    """Return the field of a dataclass that takes the tables that it has by kind."""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    return next((each.name for each in dataclasses.fields(kind) if each.metadata == BY_KIND), None)
+
+
+def _is_by_kind(kind: object, key: str) -> bool:
+    field = by_kind(kind)
+    return field is not None and (key == field or _below(kind, key) is None)
+
+
+def _kind_of(name: str, tree: object) -> str:
+    kind = cast("Table", tree).get("kind") if isinstance(tree, dict) else None
+    return kind if isinstance(kind, str) and kind else name
 
 
 def _put(tree: Table, path: Where, value: object) -> Iterator[Where]:
@@ -137,14 +179,38 @@ def build(kind: type[Any], tree: object, source: ConfigSource, path: Where = (),
     # `Any` because the caller chooses the dataclass.
     if not isinstance(tree, dict):
         raise source.error(path, "must be a table")
-    hints = get_type_hints(kind)
+    hints, field = get_type_hints(kind), by_kind(kind)
     values: dict[str, object] = {}
+    named: dict[str, object] = {}
     for key, value in cast("Table", tree).items():
         here = (*path, key)
-        if key not in hints:
+        if _is_by_kind(kind, key):
+            named[key] = _of_kind(value, source, here, [each for each in hints if each != field])
+        elif key not in hints:
             raise source.error(here, f"unknown key; {_advice(key, hints, root or kind)}")
-        values[key] = _check(hints[key], value, source, here, root or kind)
-    return kind(**values)
+        else:
+            values[key] = _check(hints[key], value, source, here, root or kind)
+    return kind(**values, **({field: named} if field and named else {}))
+
+
+def _of_kind(tree: object, source: ConfigSource, path: Where, beside: Sequence[str]) -> object:
+    """Return the settings of a table whose kind says which there are; `beside` are the keys that are no such table."""
+    kind = _kind_of(path[-1], tree)
+    says_kind = kind != path[-1]
+    at = (*path, "kind") if says_kind else path
+    try:
+        settings = source.kinds.find(kind)
+    except ConfigInvalid as error:
+        raise source.error(at, str(error)) from error
+    if settings is None:
+        known = [*source.kinds.names(), *(() if says_kind else beside)]
+        near = difflib.get_close_matches(kind, known, n=1)
+        advice = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+        if says_kind:
+            raise source.error(at, f"unknown kind {kind!r}; {advice}")
+        named = "; a table with another name needs a kind" if isinstance(tree, dict) and not near else ""
+        raise source.error(at, f"unknown key; {advice}{named}")
+    return build(settings, tree, source, path)
 
 
 def _advice(key: str, known: Mapping[str, object], root: type[Any]) -> str:
@@ -157,9 +223,13 @@ def _advice(key: str, known: Mapping[str, object], root: type[Any]) -> str:
 def _paths(kind: object, path: Where = ()) -> Iterator[Where]:
     """Yield the path of every setting; NAME stands for a name that the operator chooses."""
     if dataclasses.is_dataclass(kind):
+        field = by_kind(kind)
         for key, hint in get_type_hints(cast("type[Any]", kind)).items():
-            yield (*path, key)
-            yield from _paths(hint, (*path, key))
+            if key == field:
+                yield from _paths(hint, path)
+            else:
+                yield (*path, key)
+                yield from _paths(hint, (*path, key))
     elif (below := _below(kind, "")) is not None:
         yield from _paths(below, (*path, "NAME"))
 

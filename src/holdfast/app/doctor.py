@@ -22,7 +22,7 @@ from holdfast.agent.models.port import Model
 from holdfast.app.build import Builder
 from holdfast.channels.github import channel as github
 from holdfast.channels.registry import carriers_of
-from holdfast.channels.webhook.route import misconfigured
+from holdfast.channels.settings import KINDS, misconfigured
 from holdfast.channels.webhook.routes import added_route, configured_route
 from holdfast.channels.webhook.signatures import new_secret
 from holdfast.clock import SystemClock
@@ -112,7 +112,7 @@ Check = Callable[[Patient], Findings]
 async def consult(home: Path, file: Path, gateway: Status | Exception, *, required: bool) -> Report:
     """Examine a home and its configuration, however damaged they are; `gateway` is the answer of the one that runs."""
     try:
-        config, wrong = load(file, required=required, further=misconfigured), None
+        config, wrong = load(file, required=required, further=misconfigured, kinds=KINDS), None
     except ConfigInvalid as error:
         config, wrong = Config(), error
     builder = await Builder.of(config, home, Redaction(secrets(config)), SystemClock())

@@ -22,7 +22,7 @@ from rich.status import Status as Spinner
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.channels.webhook.route import misconfigured
+from holdfast.channels.settings import KINDS, misconfigured
 from holdfast.client import contact
 from holdfast.config import Config, config_file, keep_apart, load, placed
 from holdfast.errors import ConfigInvalid, Fatal, HoldfastError, Owned, Rejected, StoreRefused, Unavailable
@@ -64,7 +64,7 @@ class Frame:
     @classmethod
     def at(cls, home: Path, chosen: str | None) -> Frame:
         file, named = config_file(home, chosen), chosen is not None
-        config = load(file, required=named, further=misconfigured)
+        config = load(file, required=named, further=misconfigured, kinds=KINDS)
         keep_apart("the configuration file", [file], config, home)
         return cls(home=home, config=config, file=file, named=named)
 

@@ -12,13 +12,23 @@ from pathlib import Path
 from holdfast import configfile
 from holdfast.config.problems import Problems, is_exposed, is_loopback, problems, wrong_with, wrong_with_route
 from holdfast.config.reach import keep_apart
-from holdfast.config.secrecy import SIGNING_PREFIX, held, is_secret, secrets, shown, signing_weakness, weakness
+from holdfast.config.secrecy import (
+    SIGNING_PREFIX,
+    held,
+    is_of_account,
+    is_secret,
+    secrets,
+    shown,
+    signing_weakness,
+    weakness,
+)
 from holdfast.config.tree import (
     BODY_LIMIT,
     ONE_SHOT_DAYS,
     AgentConfig,
     BudgetConfig,
     ChannelsConfig,
+    ChatSettings,
     Config,
     DelegateConfig,
     FetchConfig,
@@ -40,6 +50,7 @@ from holdfast.config.tree import (
     WebhookConfig,
     WebSearchConfig,
 )
+from holdfast.configfile import NO_KINDS, Kinds
 from holdfast.errors import ConfigInvalid
 
 __all__ = [
@@ -49,12 +60,14 @@ __all__ = [
     "AgentConfig",
     "BudgetConfig",
     "ChannelsConfig",
+    "ChatSettings",
     "Config",
     "ConfigDraft",
     "DelegateConfig",
     "FetchConfig",
     "GatewayConfig",
     "GithubConfig",
+    "Kinds",
     "LimitsConfig",
     "McpConfig",
     "MemoryConfig",
@@ -77,6 +90,7 @@ __all__ = [
     "home_folder",
     "is_exposed",
     "is_loopback",
+    "is_of_account",
     "is_secret",
     "keep_apart",
     "load",
@@ -113,13 +127,14 @@ def load(
     *,
     required: bool = False,
     further: Callable[[Config], Problems] = _nothing,
+    kinds: Kinds = NO_KINDS,
 ) -> Config:
     """Read a configuration file, if there is one, and what the environment overrides.  Raises `ConfigInvalid`.
 
-    `further` checks the parts that only other packages understand.
+    `further` checks the parts that only other packages understand, and `kinds` has the platforms of chat accounts.
     """
     text, tree = configfile.read(file, required=required)
-    config, source = _checked(text, tree, file, environment, further)
+    config, source = _checked(text, tree, file, environment, further, kinds)
     for path in held(config):
         if path not in source.variables and _is_public(file):
             raise source.error(path, f"is a secret that others can read; run: chmod 600 {file}")
@@ -154,10 +169,13 @@ class ConfigDraft:
 
 
 def draft(
-    text: str, environment: Mapping[str, str] = os.environ, further: Callable[[Config], Problems] = _nothing
+    text: str,
+    environment: Mapping[str, str] = os.environ,
+    further: Callable[[Config], Problems] = _nothing,
+    kinds: Kinds = NO_KINDS,
 ) -> ConfigDraft:
     """Read a text as a configuration file.  Raises `ConfigInvalid`, which names the setting but no line."""
-    config, source = _checked(text, configfile.parsed(text), None, environment, further)
+    config, source = _checked(text, configfile.parsed(text), None, environment, further, kinds)
     return ConfigDraft(config=config, written=configfile.parsed(text), variables=source.variables)
 
 
@@ -172,9 +190,10 @@ def _checked(
     file: Path | None,
     environment: Mapping[str, str],
     further: Callable[[Config], Problems],
+    kinds: Kinds,
 ) -> tuple[Config, configfile.ConfigSource]:
-    variables = configfile.override(Config, tree, environment, ENVIRONMENT)
-    source = configfile.ConfigSource(file=file, text=text, variables=variables)
+    variables = configfile.override(Config, tree, environment, ENVIRONMENT, kinds)
+    source = configfile.ConfigSource(file=file, text=text, variables=variables, kinds=kinds)
     config: Config = configfile.build(Config, tree, source)
     for path, problem in chain(problems(config), further(config)):
         raise source.error(path, problem)

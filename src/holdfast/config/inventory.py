@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from holdfast.config.tree import Config
-from holdfast.configfile import Where
+from holdfast.configfile import Where, by_kind
 
 
 class SettingForm(StrEnum):
@@ -30,7 +30,8 @@ class SettingForm(StrEnum):
 class Setting:
     """One setting.
 
-    `named` settings belong to a table that the operator named, such as a provider or a webhook route.
+    `named` settings belong to a table that the operator named, such as a provider or a webhook route.  Accounts of chat
+    platforms are named too, but a program can add and change them, so they do not count.
     """
 
     path: Where
@@ -52,7 +53,7 @@ def inventory(config: Config) -> Iterator[Setting]:
 
 
 def _below(node: object, path: Where, *, named: bool) -> Iterator[Setting]:
-    hints = get_type_hints(type(node), include_extras=True)
+    hints, accounts = get_type_hints(type(node), include_extras=True), by_kind(node)
     # `Any` because the node is any dataclass of the tree.
     for field in dataclasses.fields(cast("Any", node)):
         here, value, kind = (*path, field.name), getattr(node, field.name), hints[field.name]
@@ -61,8 +62,9 @@ def _below(node: object, path: Where, *, named: bool) -> Iterator[Setting]:
         elif get_origin(kind) is Annotated:
             yield _setting(here, value, kind, _default(field), named=named)
         else:
+            above = path if field.name == accounts else here
             for name, each in cast("Mapping[str, object]", value).items():
-                yield from _below(each, (*here, name), named=True)
+                yield from _below(each, (*above, name), named=field.name != accounts)
 
 
 def _setting(path: Where, value: object, annotated: object, default: object, *, named: bool) -> Setting:

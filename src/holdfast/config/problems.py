@@ -46,6 +46,7 @@ def problems(config: Config) -> Problems:
     for name, route in config.channels.webhook.routes.items():
         for key, problem in wrong_with_route(route, config.server.host).items():
             yield ("channels", "webhook", "routes", name, key), problem
+    yield from _account_problems(config)
     if not config.channels.url.timeout:
         yield ("channels", "url", "timeout"), "must be more than 0, or nothing could ever be sent"
     for path, address in addresses(config).items():
@@ -60,6 +61,15 @@ def problems(config: Config) -> Problems:
         if not _VARIABLE.fullmatch(variable):
             # The value may be the key itself, so the message must not show it.
             yield path, 'must be the name of an environment variable, like "OPENAI_API_KEY", not the key itself'
+
+
+def _account_problems(config: Config) -> Iterator[tuple[configfile.Where, str]]:
+    for name, account in config.channels.accounts.items():
+        if not _OWN_NAME.fullmatch(name):
+            yield ("channels", name), "must be named with letters, digits, - and _ only, 32 at most"
+        if "*" in account.allow:
+            yield ("channels", name, "allow"), "would make everybody the operator; name user ids, others get a pairing code"
+        yield from ((("channels", name, key), problem) for key, problem in account.problems().items())
 
 
 def _hosts(config: Config) -> Mapping[configfile.Where, Sequence[str]]:

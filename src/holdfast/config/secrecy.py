@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
 from holdfast import configfile
-from holdfast.config.tree import Config
+from holdfast.config.tree import ChannelsConfig, Config
 
 # A shorter secret can be guessed, and would not be masked in the log.
 KEY_LENGTH_MIN = 8
@@ -24,6 +25,7 @@ _PLACEHOLDERS = frozenset(
 )  # fmt: skip
 _PLACEHOLDER = re.compile(r"change[-_ ]?(?:me|this)|replace[-_ ]?(?:me|this)|^your[-_ ]|placeholder|^<.*>$|…|\.\.\.")
 _SECRET_SETTINGS = frozenset({"api_key", "password", "secret"})
+_NO_ACCOUNTS = frozenset(field.name for field in dataclasses.fields(ChannelsConfig)) - {"accounts"}
 _SECRET_VARIABLE = re.compile(r".+_(?:API_KEY|TOKEN|SECRET|PASSWORD)")
 
 
@@ -75,6 +77,9 @@ def held(config: Config) -> Mapping[configfile.Where, str]:
         ("channels", "webhook", "routes", name, "secret"): each.secret
         for name, each in config.channels.webhook.routes.items()
     }
+    for path, value in _of_accounts(config).items():
+        if is_secret(path):
+            found[path] = value
     # Some services take the key as the user name of the URL.
     found |= {path: _password(address) or (urlsplit(address).username or "") for path, address in addresses(config).items()}
     for name, server in config.mcp.items():
@@ -85,7 +90,10 @@ def held(config: Config) -> Mapping[configfile.Where, str]:
 
 def is_secret(path: configfile.Where) -> bool:
     """Return whether the setting at a path is a secret."""
-    return path[-1] in _SECRET_SETTINGS or (len(path) > 2 and _is_of_server(path))
+    *_, name = path
+    if is_of_account(path):
+        return bool(_SECRET_NAME.search(name))
+    return name in _SECRET_SETTINGS or (len(path) > 2 and _is_of_server(path))
 
 
 def shown(address: str) -> str:
@@ -96,6 +104,25 @@ def shown(address: str) -> str:
 
 def _is_of_server(path: configfile.Where) -> bool:
     return path[0] == "mcp" and path[2] in ("env", "headers")
+
+
+def is_of_account(path: configfile.Where) -> bool:
+    """Return whether a setting is one of an account of a chat platform."""
+    match path:
+        case ("channels", name, _):
+            return name not in _NO_ACCOUNTS
+        case _:
+            return False
+
+
+def _of_accounts(config: Config) -> Mapping[configfile.Where, str]:
+    """Return the settings of accounts that are texts, by their path.  Platforms of other packages have any settings."""
+    return {
+        ("channels", name, field.name): value
+        for name, account in config.channels.accounts.items()
+        for field in dataclasses.fields(account)
+        if isinstance(value := getattr(account, field.name), str)
+    }
 
 
 def _password(address: str) -> str:
@@ -115,6 +142,7 @@ def key_variables(config: Config) -> Mapping[configfile.Where, str]:
         ("channels", "webhook", "routes", name, "secret_env"): each.secret_env
         for name, each in config.channels.webhook.routes.items()
     }
+    named |= {path: variable for path, variable in _of_accounts(config).items() if path[-1].endswith("_env")}
     return {path: variable for path, variable in named.items() if variable}
 
 
@@ -127,4 +155,5 @@ def addresses(config: Config) -> Mapping[configfile.Where, str]:
         ("channels", "github", "base_url"): config.channels.github.base_url,
         **{("providers", name, "base_url"): each.base_url for name, each in config.providers.items()},
         **{("mcp", name, "url"): each.url for name, each in config.mcp.items()},
+        **{path: value for path, value in _of_accounts(config).items() if path[-1].endswith(("_url", "_base"))},
     }

@@ -8,6 +8,8 @@ from datetime import time
 from types import MappingProxyType
 from typing import Annotated, Literal
 
+from holdfast.configfile import BY_KIND
+
 # By channel.  Conversations are kept until their user deletes them; stored responses that are not continued are not.
 ONE_SHOT_DAYS: Mapping[str, int] = MappingProxyType({"webhook": 7, "cron": 30, "api": 7, "responses": 30, "delegate": 30})
 
@@ -309,12 +311,40 @@ class GithubConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChatSettings:
+    """An account of a chat platform.  Each platform adds its own settings."""
+
+    kind: Annotated[str, "The platform of the account.  If empty, the name of the account is the platform."] = ""
+    enabled: Annotated[bool, "Whether the account receives and sends."] = True
+    allow: Annotated[tuple[str, ...], "The user ids of the operator.  Their chats belong to the operator."] = ()
+    groups: Annotated[
+        Literal["mention", "all", "off"], "Which messages in groups are answered: those that mention the bot, all, or none."
+    ] = "mention"
+    sessions: Annotated[
+        Literal["chat", "person"], "Whether the people of a group share one session, or have one for each person."
+    ] = "chat"
+    stream: Annotated[
+        Literal["status", "edit", "off"],
+        "What a chat shows while the agent works: a line about it, the growing answer, or typing only.",
+    ] = "status"
+    home: Annotated[str, "The chat for notices, as <chat> or <chat>:<thread>.  If empty, there are no notices."] = ""
+
+    def problems(self) -> Mapping[str, str]:
+        """Return what is wrong with the settings that a platform has added, by key."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelsConfig:
-    """The channels: where messages come from and answers go, besides the command line and the API."""
+    """The channels: where messages come from and answers go, besides the command line and the API.
+
+    `accounts` are the other tables: each is an account of a chat platform, by its name.
+    """
 
     webhook: WebhookConfig = field(default_factory=WebhookConfig)
     url: UrlConfig = field(default_factory=UrlConfig)
     github: GithubConfig = field(default_factory=GithubConfig)
+    accounts: Mapping[str, ChatSettings] = field(default_factory=dict[str, ChatSettings], metadata=BY_KIND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from pathlib import Path
 from secrets import token_bytes
 from typing import Literal, cast
 
-from holdfast.channels.webhook.route import misconfigured
-from holdfast.config import Config, ConfigDraft, decided, draft, is_secret, secrets, shown, weakness
+from holdfast.channels.settings import KINDS, misconfigured
+from holdfast.config import Config, ConfigDraft, decided, draft, is_of_account, is_secret, secrets, shown, weakness
 from holdfast.config.edits import edited
 from holdfast.config.inventory import Setting, SettingForm, inventory
 from holdfast.configfile import Where, parsed, text_of
@@ -158,17 +158,19 @@ class Settings:
         return text_of(self._origin.file, required=False)
 
     def _drafted(self, text: str) -> ConfigDraft:
-        return draft(text, self._environment, misconfigured)
+        return draft(text, self._environment, misconfigured, KINDS)
 
     def _edited(self, text: str, changes: Mapping[str, object]) -> str:
         known = {each.key: each.path for each in inventory(Config())}
         parsed(text)
         for key, value in changes.items():
-            if key not in known:
+            path = known.get(key, tuple(key.split(".")))
+            # Which settings an account has, its platform says when the changed text is read.
+            if key not in known and not is_of_account(path):
                 raise _unknown(key, sorted(known))
             _refuse_nested(key, value)
-            self._refuse_overridden(text, key, known[key])
-            text = edited(text, known[key], _kept(key, value))
+            self._refuse_overridden(text, key, path)
+            text = edited(text, path, _kept(key, value))
         return text
 
     def _refuse_overridden(self, text: str, key: str, path: Where) -> None:
