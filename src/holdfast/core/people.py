@@ -129,9 +129,6 @@ class Admission:
     role: Role | None = None
 
 
-IGNORED = Admission(verdict=Verdict.IGNORE)
-
-
 class Asked(StrEnum):
     """What became of asking for a pairing."""
 
@@ -186,10 +183,10 @@ def admit(
     """Return what happens to a message.  A stranger is asked to pair in a private chat, and ignored in a group."""
     in_group = chat_type is ChatType.GROUP
     if in_group and (groups is Groups.OFF or (groups is Groups.MENTION and not addresses_bot)):
-        return IGNORED
+        return Admission(verdict=Verdict.IGNORE)
     if role := role_of(member, allow, person):
         return Admission(verdict=Verdict.ADMIT, role=role)
-    return IGNORED if in_group or member.is_bot else Admission(verdict=Verdict.PAIR)
+    return Admission(verdict=Verdict.IGNORE if in_group or member.is_bot else Verdict.PAIR)
 
 
 def may_decide(role: Role | None, about: About) -> bool:
