@@ -34,12 +34,13 @@ from holdfast.core import (
     sessions,
     turns,
 )
-from holdfast.core.chats import AccountState
+from holdfast.core.chats import AccountState, ChatMoved
 from holdfast.errors import Owned, Stale, StoreRefused
 from holdfast.ids import MemoryId, SessionId, TurnId, new_node_id
 from holdfast.store import access as access_sql
 from holdfast.store import cancellation as cancellation_sql
 from holdfast.store import catalog as catalog_sql
+from holdfast.store import channels as channels_sql
 from holdfast.store import claims as claims_sql
 from holdfast.store import closing as closing_sql
 from holdfast.store import continuations as continuations_sql
@@ -133,7 +134,8 @@ async def populate_chats(scene: Scene) -> None:
     lease = await scene.store.channels.claim("telegram", "telegram", scene.node)
     assert lease
     await scene.store.channels.stage(lease, [chat_message("1")], None, scene.now)
-    await scene.sql("INSERT INTO chat_messages VALUES ('telegram', '7', '2', 't', 's', 0, 5, 1)")
+    await scene.sql("INSERT INTO chat_messages VALUES ('telegram', '7', '2', '5', 't', 's', 0, 5, 1)")
+    await scene.store.channels.move("telegram", ChatMoved(from_chat_id="7", to_chat_id="8"), scene.now)
 
 
 LISTS: dict[tuple[str, str], type[StrEnum] | set[str]] = {
@@ -283,6 +285,8 @@ SECOND = [
     "INSERT INTO people SELECT * FROM people",
     "INSERT INTO pairings SELECT * FROM pairings",
     "UPDATE pairings SET user_id = '7'",
+    "INSERT INTO chat_moves SELECT * FROM chat_moves",
+    "INSERT INTO chat_moves SELECT account, '9', to_chat_id, at FROM chat_moves",
 ]
 
 
@@ -893,7 +897,7 @@ MODULES = (
     intake_sql, turns_sql, settlement_sql, forks_sql, journal_sql, deliveries_sql, segments_sql, nodes_sql, jobs_sql,
     sessions_sql, recoveries_sql, questions_sql, processes_sql, spending_sql, memories_sql, cancellation_sql, closing_sql,
     access_sql, webhooks_sql, catalog_sql, passages_sql, removal_sql, claims_sql, continuations_sql,
-    people_sql,
+    people_sql, channels_sql,
 )  # fmt: skip
 # Indexes that hold only what is on its way, so that reading all of one is no scan of what has been.
 SMALL = (
@@ -911,6 +915,7 @@ WHOLE = {
     "nodes._CLOCKS_OFF",
     "access._KEYS",
     "webhooks._ALL",
+    "channels._ALL",
     "people._PEOPLE",
     "people._PAIRINGS",
     "people._TRUSTED",
@@ -939,7 +944,7 @@ async def plan(scene: Scene, sql: str) -> list[str]:
     filled = sql.replace("{skip_locked}", "").replace("{come}", "TRUE").replace("{indexed}", passages_sql.INDEXED["sqlite"])
     filled = re.sub(r"\{(opening|text)\}", SQLITE.text("e.data", 1), filled)
     filled = filled.replace("{kind}", SQLITE.before_colon("d.target"))
-    filled = re.sub(r"\{(ids|words|stems|turns|in_line)\}", lambda name: SQLITE.each(name[1]), filled)
+    filled = re.sub(r"\{(ids|words|stems|turns|in_line|numbers)\}", lambda name: SQLITE.each(name[1]), filled)
     params = dict.fromkeys(re.findall(r"(?<!:):([a-z_]+)", filled))
     return [row[3] for row in await scene.sql(f"EXPLAIN QUERY PLAN {filled}", **params)]
 

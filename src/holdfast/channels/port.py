@@ -64,6 +64,8 @@ class Capabilities:
     typing: bool = False
     files_in: bool = False
     files_out: bool = False
+    # It can offer commands while a person types.
+    menu: bool = False
     # None: a message may have any size.
     message_size: MessageSize | None = None
     # How many edits of one chat the far side takes in a minute.

@@ -6,7 +6,7 @@ The events are msgspec structs, because the store keeps them as JSON until they 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -158,6 +158,25 @@ def _plain(part: str) -> str:
     return part.replace("%3A", ":").replace("%25", "%")
 
 
+def first_id(chat_id: str, moves: Mapping[str, str]) -> str:
+    """Return the id that a chat had first.  Its conversations go on under that one."""
+    before = {new: old for old, new in moves.items()}
+    seen = {chat_id}
+    while (earlier := before.get(chat_id)) is not None and earlier not in seen:
+        chat_id = earlier
+        seen.add(chat_id)
+    return chat_id
+
+
+def last_id(chat_id: str, moves: Mapping[str, str]) -> str:
+    """Return the id that a chat has now."""
+    seen = {chat_id}
+    while (later := moves.get(chat_id)) is not None and later not in seen:
+        chat_id = later
+        seen.add(chat_id)
+    return chat_id
+
+
 class AccountState(StrEnum):
     """How an account stands with its platform."""
 
@@ -211,8 +230,18 @@ class StagedEvent:
     key: str
     event: ChatEvent
     received_at: int
-    # What it waits for: a pairing or a question about a backlog; None while nothing holds it.
+    # What it waits for: a pairing or a question about a backlog; None while nothing holds it, and empty once a backlog has
+    # let it go on.
     holder: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """Events of one place that wait for something."""
+
+    holder: str
+    place: Place
+    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +261,8 @@ class Consumed:
 
     account: str
     numbers: tuple[int, ...]
+    # Who sent them.
+    user_id: str = ""
     parts: tuple[MessagePart, ...] = ()
 
 

@@ -13,7 +13,9 @@ from holdfast.core.chats import (
     AccountRecord,
     AccountState,
     ChatEvent,
+    ChatMoved,
     Consumed,
+    Holding,
     Lease,
     MessagePart,
     Place,
@@ -73,18 +75,38 @@ _STAGE = """
 _STAGED = "number, key, event, received_at, holder"
 _FREE = f"""
     SELECT {_STAGED} FROM chat_inbox
-     WHERE account = :account AND holder IS NULL AND number > :after ORDER BY number LIMIT :limit
+     WHERE account = :account AND COALESCE(holder, '') = '' AND number > :after ORDER BY number LIMIT :limit
 """
 _OF_HOLDER = f"SELECT account, {_STAGED} FROM chat_inbox WHERE holder = :holder ORDER BY account, number"
 _HOLD = """
     UPDATE chat_inbox SET holder = :holder WHERE account = :account AND number IN {numbers} RETURNING number
 """
-_RELEASE_HELD = "UPDATE chat_inbox SET holder = NULL WHERE holder = :holder RETURNING number"
+_RELEASE_HELD = "UPDATE chat_inbox SET holder = '' WHERE holder = :holder RETURNING number"
+_DROP_BUT_LAST = """
+    DELETE FROM chat_inbox
+     WHERE holder = :holder AND number < (SELECT MAX(l.number) FROM chat_inbox l WHERE l.holder = :holder) RETURNING number
+"""
+_HOLDERS = """
+    SELECT holder, chat_id, thread_id, COUNT(*) FROM chat_inbox
+     WHERE account = :account AND holder <> '' GROUP BY holder, chat_id, thread_id ORDER BY MIN(number)
+"""
+_ANSWERED = """
+    SELECT COUNT(DISTINCT turn_id) FROM chat_messages WHERE account = :account AND user_id = :user_id AND at > :since
+"""
+_IS_HELD = """
+    SELECT 1 FROM channel_accounts c JOIN nodes n ON n.id = c.node_id AND n.state = 'alive'
+     WHERE c.name = :name AND c.node_id <> :node_id
+"""
+_MOVES = "SELECT from_chat_id, to_chat_id FROM chat_moves WHERE account = :account"
+_MOVE = """
+    INSERT INTO chat_moves (account, from_chat_id, to_chat_id, at) VALUES (:account, :from_chat_id, :to_chat_id, :now)
+    ON CONFLICT DO NOTHING
+"""
 _DROP_HELD = "DELETE FROM chat_inbox WHERE holder = :holder RETURNING number"
 _REMOVE = "DELETE FROM chat_inbox WHERE account = :account AND number IN {numbers} RETURNING number"
 _RECORD = """
-    INSERT INTO chat_messages (account, chat_id, message_id, turn_id, session_id, position, length, at)
-    VALUES (:account, :chat_id, :message_id, :turn_id, :session_id, :position, :length, :now)
+    INSERT INTO chat_messages (account, chat_id, message_id, user_id, turn_id, session_id, position, length, at)
+    VALUES (:account, :chat_id, :message_id, :user_id, :turn_id, :session_id, :position, :length, :now)
     ON CONFLICT (account, chat_id, message_id) DO NOTHING RETURNING message_id
 """
 _MESSAGE = """
@@ -111,6 +133,10 @@ class ChannelStore:
         """Return the account of a name."""
         found = await self._database.read(lambda: _run(_FIND, {"name": name}))
         return _account(found[0]) if found else None
+
+    async def is_held(self, name: str, node_id: NodeId) -> bool:
+        """Return whether another node that is alive has the lease of an account."""
+        return bool(await self._database.read(lambda: _run(_IS_HELD, {"name": name, "node_id": node_id})))
 
     async def claim(self, name: str, kind: str, node_id: NodeId) -> Lease | None:
         """Take the lease of an account; None while another node that is alive has it."""
@@ -165,11 +191,17 @@ class ChannelStore:
         dialect = self._database.dialect
         await self._database.write(lambda: _all_of(dialect, _HOLD, account, numbers, {"holder": holder}))
 
-    async def release_held(self, holder: str) -> int:
-        """Let the events go on that something held; returns how many."""
-        released = await self._database.write(
-            lambda: _run(_RELEASE_HELD, {"holder": holder}), wakes=lambda _: (EVENTS_TOPIC,)
-        )
+    async def holders(self, account: str) -> list[Holding]:
+        """Return what holds events of an account, oldest first."""
+        found = await self._database.read(lambda: _run(_HOLDERS, {"account": account}))
+        return [
+            Holding(holder=holder, place=Place(chat_id=chat_id, thread_id=thread_id), count=count)
+            for holder, chat_id, thread_id, count in found
+        ]
+
+    async def release_held(self, holder: str, *, last: bool = False) -> int:
+        """Let the events go on that something held, or only the last of them; returns how many."""
+        released = await self._database.write(lambda: _release_held(holder, last), wakes=lambda _: (EVENTS_TOPIC,))
         return len(released)
 
     async def drop_held(self, holder: str) -> int:
@@ -180,6 +212,20 @@ class ChannelStore:
         """Delete events that are handled.  Raises `Stale` where one is gone already."""
         dialect = self._database.dialect
         await self._database.write(lambda: _all_of(dialect, _REMOVE, account, numbers, {}))
+
+    async def answered(self, account: str, user_id: str, since: int) -> int:
+        """Return how many turns the messages of a person became since a time."""
+        params: Params = {"account": account, "user_id": user_id, "since": since}
+        return (await self._database.read(lambda: _run(_ANSWERED, params)))[0][0]
+
+    async def moves(self, account: str) -> dict[str, str]:
+        """Return the chats that got another id: the new id by the old."""
+        return dict(await self._database.read(lambda: _run(_MOVES, {"account": account})))
+
+    async def move(self, account: str, moved: ChatMoved, now_ms: int) -> None:
+        """Remember that a chat got another id.  The same again changes nothing."""
+        params: Params = {"account": account, "from_chat_id": moved.from_chat_id, "to_chat_id": moved.to_chat_id}
+        await self._database.write(lambda: _run(_MOVE, {**params, "now": now_ms}))
 
     async def turn_of(self, account: str, place: Place, message_id: str) -> TurnOfMessage | None:
         """Return the turn that a message became part of."""
@@ -211,6 +257,7 @@ def consume(dialect: Dialect, consumed: Consumed, turn_id: TurnId, session_id: S
             "account": consumed.account,
             "chat_id": part.chat_id,
             "message_id": part.message_id,
+            "user_id": consumed.user_id,
             "turn_id": turn_id,
             "session_id": session_id,
             "position": part.position,
@@ -277,6 +324,12 @@ def _all_of(dialect: Dialect, sql: str, account: str, numbers: Sequence[int], pa
     found = yield Run(wanted, {**params, "account": account, "numbers": rows.encode(list(numbers))})
     if len(found) != len(numbers):
         raise Stale(f"events of {account} were handled before")
+
+
+def _release_held(holder: str, last: bool) -> Transaction[list[Row]]:
+    if last:
+        yield Run(_DROP_BUT_LAST, {"holder": holder})
+    return (yield Run(_RELEASE_HELD, {"holder": holder}))
 
 
 def _run(sql: str, params: Params) -> Transaction[list[Row]]:

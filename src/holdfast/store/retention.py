@@ -76,6 +76,7 @@ TABLES: Mapping[str, Keep] = MappingProxyType(
         "chat_messages": Keep.AGE,
         "people": Keep.OPERATOR,
         "pairings": Keep.AGE,
+        "chat_moves": Keep.OPERATOR,
     }
 )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from holdfast.channels.chat.config import ChatSettings
-from holdfast.channels.chat.port import Button, Platform
+from holdfast.channels.chat.port import Button, MenuEntry, Platform
 from holdfast.channels.port import Accept, Capabilities
 from holdfast.clock import Clock
 from holdfast.core.chats import Place, Pressed, target_of
@@ -81,3 +81,5 @@ class ChatServices:
     press: Callable[[ChatAccount, Pressed], Awaitable[None]]
     # Keeps files that people send; None where there is no workspace.
     uploads: Uploads | None = None
+    # The commands that a platform offers while a person types.
+    menu: tuple[MenuEntry, ...] = ()

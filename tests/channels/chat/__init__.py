@@ -1,0 +1,1 @@
+"""Proofs of what all chat platforms share."""
