@@ -23,6 +23,7 @@ from holdfast.errors import NotFound, Rejected, Stale
 from holdfast.ids import PairingId, new_pairing_code, new_pairing_id
 from holdfast.store import people
 from holdfast.store.people import KEPT_MS, SEEN_EVERY_MS
+from holdfast.store.trusted import TrustedOwners
 from tests.conformance.scenes import MINUTE, Scene
 from tests.conformance.test_wakes import listen
 
@@ -288,3 +289,24 @@ def test_codes_have_eight_characters_that_are_not_mistaken_for_others() -> None:
     assert len(codes) == 200
     assert {len(code) for code in codes} == {8}
     assert not set("".join(codes)) & set("ILOU")
+
+
+async def test_trust_given_and_taken_counts_without_a_restart(scene: Scene) -> None:
+    """Also on another node, and for people of the configuration it never ends."""
+    other = await scene.another_store() if scene.postgres else scene.store
+    trusted = TrustedOwners(["ann"], other.people, other.wakes)
+    running = asyncio.create_task(trusted.run())
+    try:
+        await approved(scene, choice=Choice.TRUSTED)
+        await becomes(trusted, present=True)
+        await scene.store.people.revoke("telegram:7")
+        await becomes(trusted, present=False)
+    finally:
+        running.cancel()
+    assert "ann" in trusted
+
+
+async def becomes(trusted: TrustedOwners, *, present: bool) -> None:
+    async with asyncio.timeout(10):
+        while ("telegram:7" in trusted) is not present:
+            await asyncio.sleep(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -81,13 +81,13 @@ class Prompt:
         home: Path,
         memories: MemoryStore | None,
         clock: Clock,
-        trusted_owners: Sequence[str] = (),
+        trusted_owners: Container[str] = (),
     ) -> None:
         self._config = config
         self._home = home
         self._memories = memories
         self._clock = clock
-        self._trusted_owners = frozenset(trusted_owners)
+        self._trusted_owners = trusted_owners
         self._files = TextFiles()
         self._workspace = home / config.workspace
         self._skills = Skills(home / config.skills, self._files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -69,14 +69,14 @@ class Toolbox:
         sources: Sequence[ToolSource] = (),
         disabled: Sequence[str] = (),
         fits: Mapping[str, Callable[[Session], bool]] | None = None,
-        trusted_owners: Sequence[str] = (),
+        trusted_owners: Container[str] = (),
     ) -> None:
         self._tools = tools
         self._sources = sources
         self._disabled = frozenset(disabled)
         # Tools by name that only some sessions are offered.
         self._fits = fits or {}
-        self._trusted_owners = frozenset(trusted_owners)
+        self._trusted_owners = trusted_owners
 
     async def offered(self, work: Assignment) -> Mapping[str, Tool]:
         """Return the tools that a turn may use, by name.

@@ -7,7 +7,7 @@ import contextlib
 import difflib
 import logging
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -59,6 +59,7 @@ from holdfast.ports import Agent, Carrier, ProcessControl, Uploads
 from holdfast.sandbox import Sandbox, scrubbed
 from holdfast.sandbox.proxy import Network
 from holdfast.store.store import Store
+from holdfast.store.trusted import TrustedOwners
 from holdfast.store.turns import TurnStore
 from holdfast.targets import Targets
 
@@ -93,6 +94,8 @@ class Adapters:
     routes: Routes
     control: ProcessControl
     uploads: Uploads
+    # The owners who may use what is the operator's.
+    trusted_owners: Container[str]
     # What runs beside the engine, and is restarted when it crashes.
     components: Mapping[str, Callable[[], Awaitable[None]]]
     describe: Callable[[], AgentView]
@@ -116,6 +119,8 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
             store.processes, builder.home, resources.home_id, clock=clock, redaction=builder.redaction, pool=resources.pool
         )
         own = _tools(builder, resources, carriers, place, background, model, memory)
+        trusted = TrustedOwners(config.tools.trusted_owners, store.people, store.wakes)
+        await trusted.load()
         tools = _with_plugins(own, builder.plugins.tools)
         disabled = config.tools.disabled
         _check_disabled(disabled, {tool.name for tool in tools} | SOMETIMES)
@@ -124,12 +129,16 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
             [place.servers],
             disabled,
             {delegate.NAME: delegate.may_delegate(config.tools.delegate)},
-            config.tools.trusted_owners,
+            trusted,
         )
         targets = Targets(carriers)
         routes = await builder.routes(store, targets, resources.pool)
         monitor = ProcessMonitor(store.processes, store.sessions, background, resources.accept, clock=clock)
-        components: dict[str, Callable[[], Awaitable[None]]] = {"processes": monitor.run, "webhooks": routes.run}
+        components: dict[str, Callable[[], Awaitable[None]]] = {
+            "processes": monitor.run,
+            "webhooks": routes.run,
+            "people": trusted.run,
+        }
         components |= {name: partial(channel.run, resources.accept) for name, channel in channels.items() if channel.run}
         if config.mcp:
             components["mcp"] = place.servers.run
@@ -146,13 +155,14 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
             )
 
         yield Adapters(
-            agent=_agent(builder, resources, model, toolbox, memory),
+            agent=_agent(builder, resources, model, toolbox, memory, trusted),
             memory=memory,
             carriers=carriers,
             targets=targets,
             routes=routes,
             control=Control(store.processes, background),
             uploads=WorkspaceUploads(place.workspace),
+            trusted_owners=trusted,
             components=components,
             describe=describe,
         )
@@ -196,12 +206,19 @@ async def _memory(stack: contextlib.AsyncExitStack, builder: Builder, store: Sto
     return bindings
 
 
-def _agent(builder: Builder, resources: Resources, model: Model | None, toolbox: Toolbox, memory: MemoryBindings) -> Agent:
+def _agent(
+    builder: Builder,
+    resources: Resources,
+    model: Model | None,
+    toolbox: Toolbox,
+    memory: MemoryBindings,
+    trusted: Container[str],
+) -> Agent:
     config, store, clock = builder.config, resources.store, resources.clock
     if model is None:
         return demonstration(builder.home / NOTES, clock, toolbox)
     memories = store.memories if memory.current else None
-    prompt = Prompt(config.agent, builder.home, memories, clock, config.tools.trusted_owners)
+    prompt = Prompt(config.agent, builder.home, memories, clock, trusted)
     return ModelAgent(
         model,
         toolbox,

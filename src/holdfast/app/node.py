@@ -102,7 +102,7 @@ class Node:
             routes=self.adapters.routes,
             redaction=self.redaction,
             workspace=self.adapters.uploads,
-            trusted_owners=self.config.tools.trusted_owners,
+            trusted_owners=self.adapters.trusted_owners,
         )
 
 

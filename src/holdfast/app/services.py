@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,7 +57,7 @@ class ServiceParts:
     redaction: Redaction = field(default_factory=Redaction)
     commits: Commits = field(default_factory=Commits)
     workspace: Uploads | None = None
-    trusted_owners: Sequence[str] = ()
+    trusted_owners: Container[str] = ()
 
     def services(self, caller: Caller = OPERATOR) -> Services:
         """Return the services for a caller."""

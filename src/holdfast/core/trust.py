@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Container
 from enum import StrEnum
 
 from holdfast.core.keys import LOCAL
@@ -22,12 +22,12 @@ class Trust(StrEnum):
     OPERATOR = "operator"
 
 
-def trusts(owner: str, owners: Collection[str] = ()) -> bool:
+def trusts(owner: str, owners: Container[str] = ()) -> bool:
     """Return whether an owner may use what is the operator's; `owners` are those whom the operator trusts with it."""
     return owner == LOCAL or owner in owners
 
 
-def trust_in(session: Session, owners: Collection[str] = ()) -> Trust:
+def trust_in(session: Session, owners: Container[str] = ()) -> Trust:
     """Return how far the turns of a session are trusted; `owners` are those that the operator trusts like themselves."""
     if session.channel in UNTRUSTED:
         return Trust.STRANGER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ class UploadedFiles:
 
     caller: Caller
     workspace: Uploads | None = None
-    trusted_owners: Sequence[str] = ()
+    trusted_owners: Container[str] = ()
 
     async def keep(self, name: str, content: bytes) -> Upload:
         """Keep a file where the agent's tools find it.  Raises `NotTrusted` where its turns have no such tools."""
