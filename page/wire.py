@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core import delivery, effects, processes, questions, segments, sessions, transcript, turns
-from holdfast.core.commands import HELP
+from holdfast.core.commands import COMMANDS
 from holdfast.core.events import EVENTS, EntryKind
 from holdfast.core.intake import Busy
 from holdfast.web.application import endpoints
@@ -88,7 +88,7 @@ def _words() -> Iterator[str]:
 
 
 def _commands() -> str:
-    lines = [f"  {name}: {msgspec.json.encode(text).decode()}," for name, text in HELP.items()]
+    lines = [f'  {each.name}: {{ argument: "{each.argument}", help: "{each.text}" }},' for each in COMMANDS]
     return "\n".join(
         [
             "/** What can be asked of the gateway itself, with a slash before it. */",

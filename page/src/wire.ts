@@ -54,15 +54,23 @@ export type Busy = "queue" | "interrupt" | "steer" | "reject";
 
 /** What can be asked of the gateway itself, with a slash before it. */
 export const COMMANDS = {
-  new: "begin a new conversation",
-  stop: "stop what is running and leave this conversation",
-  status: "show where this conversation stands",
-  resume: "go on with an answer that was cut off",
-  retry: "answer the last message anew",
-  undo: "leave the last exchange out",
-  title: "name this conversation: /title TEXT",
-  compress: "let a summary stand for the older part of this conversation",
-  help: "show this list",
+  new: { argument: "", help: "begin a new conversation" },
+  stop: { argument: "", help: "stop what is running and leave this conversation" },
+  status: { argument: "", help: "show where this conversation stands" },
+  resume: { argument: "[NAME]", help: "go on with an answer that was cut off, or with another conversation" },
+  sessions: { argument: "", help: "list your conversations" },
+  title: { argument: "[TEXT]", help: "name this conversation, or show its name" },
+  retry: { argument: "", help: "answer the last message anew" },
+  undo: { argument: "", help: "leave the last exchange out" },
+  model: { argument: "[NAME]", help: "choose the model of this conversation, or show it" },
+  approve: { argument: "[ID] [once|session|always]", help: "allow what the agent asks permission for" },
+  deny: { argument: "[ID] [REASON]", help: "refuse what the agent asks permission for" },
+  queue: { argument: "TEXT", help: "send a message that waits for the current answer" },
+  steer: { argument: "TEXT", help: "send a message that joins the current answer" },
+  background: { argument: "TEXT", help: "do something on the side and report back here" },
+  compress: { argument: "", help: "let a summary stand for the older part of this conversation" },
+  usage: { argument: "", help: "show the tokens and the cost of this conversation and of today" },
+  help: { argument: "", help: "show this list" },
 } as const;
 
 /** What the turn of a session is doing that is not settled yet. One that is `RETRYING` waits for its model. */
@@ -109,6 +117,7 @@ export interface Change {
   title?: string | null;
   pinned?: boolean | null;
   archived?: boolean | null;
+  model?: string | null;
 }
 
 /** The model of the configuration file. */
@@ -763,13 +772,14 @@ export interface SegmentView {
   settled_at: number | null;
 }
 
-/** A session as it is shown. `seq` is the cursor of its last entry. `model` is the one that answered last; null where none was called yet. `label` is what people know it by: its title, or how its first message begins. `activity` is what its turn is doing that is not settled yet. */
+/** A session as it is shown. `seq` is the cursor of its last entry. `model` is the one that answered last, or the one that was chosen since, as `chosen_model` says; null where none was called or chosen yet. `label` is what people know it by: its title, or how its first message begins. `activity` is what its turn is doing that is not settled yet. */
 export interface SessionView {
   id: string;
   key: string;
   channel: string;
   source: SourceView;
   model: string | null;
+  chosen_model: string | null;
   state: SessionState;
   title: string | null;
   created_at: number;

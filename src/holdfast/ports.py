@@ -18,6 +18,7 @@ from holdfast.core.sessions import Session
 from holdfast.core.transcript import Item
 from holdfast.core.turns import Turn
 from holdfast.core.usage import Usage
+from holdfast.errors import Rejected
 from holdfast.ids import CallId, ProcessId, SessionId, TurnId
 
 
@@ -182,6 +183,38 @@ class Agent(Protocol):
     async def release(self, session_id: SessionId) -> None:
         """Close what is held for a session between its turns.  Its next turn may begin at any moment."""
         ...
+
+
+class Models(Protocol):
+    """The models that a conversation can be answered by."""
+
+    @property
+    def configured(self) -> str:
+        """The model that answers where none is chosen; empty for the built-in demonstration."""
+        ...
+
+    async def offered(self, *, is_operator: bool) -> Sequence[str]:
+        """Return the names to choose from, the configured ones first."""
+        ...
+
+    async def find(self, wanted: str, *, is_operator: bool) -> str:
+        """Return the model that a person means by a name.  Raises `Rejected`, which names the nearest one."""
+        ...
+
+
+class OneModel:
+    """Nothing to choose: the configured model answers everything."""
+
+    def __init__(self, configured: str = "") -> None:
+        self.configured = configured
+
+    async def offered(self, *, is_operator: bool) -> Sequence[str]:  # noqa: ARG002 - The shape of `Models`.
+        return (self.configured,) if self.configured else ()
+
+    async def find(self, wanted: str, *, is_operator: bool) -> str:
+        if wanted in await self.offered(is_operator=is_operator):
+            return wanted
+        raise Rejected(f"there is no model {wanted!r} to choose here")
 
 
 class Carrier(Protocol):

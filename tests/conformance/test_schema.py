@@ -903,6 +903,7 @@ MODULES = (
 SMALL = (
     "deliveries_due|deliveries_held|turns_claimable|turns_held|turns_waited_for|turns_in_flight|turns_interrupted|sessions_in_use"
     "|segments_one_committing_per_session|segments_one_open_per_session|segments_due|segments_idle|segments_dirty|segments_owing"
+    "|questions_open|questions_one_open_per_turn|questions_of_session"
 )
 # What a statement makes for itself, and what holds only what is on its way.
 MADE = "u|unsearched|heads|owners|asked|hits|found|spreads|ranks|said|idle"

@@ -9,12 +9,25 @@ type CommandName = keyof typeof COMMANDS;
 
 interface Command {
   name: CommandName;
+  /** What follows the name; what may be left out is in brackets. */
+  argument: string;
   help: string;
 }
 
-const ALL: readonly Command[] = Object.entries(COMMANDS).map(([name, help]) => ({ name: name as CommandName, help }));
-/** These commands take an argument. */
-const TAKES_MORE: ReadonlySet<CommandName> = new Set(["title"]);
+const ALL: readonly Command[] = Object.entries(COMMANDS).map(([name, told]) => ({
+  name: name as CommandName,
+  ...told,
+}));
+/** These say something about a conversation, so they need one. */
+const NEEDS_CONVERSATION: ReadonlySet<CommandName> = new Set([
+  "new",
+  "stop",
+  "status",
+  "title",
+  "retry",
+  "undo",
+  "compress",
+]);
 
 /** Return the commands that a text may be completed to; none once it is longer than a command. */
 export function suggestions(text: string): readonly Command[] {
@@ -29,15 +42,23 @@ export function commandIn(text: string): CommandName | null {
 }
 
 /** Return the text of a command, ready to be sent or continued. */
-export const commandText = (name: CommandName) => (TAKES_MORE.has(name) ? `/${name} ` : `/${name}`);
+export const commandText = (name: CommandName) => (takesMore(name) ? `/${name} ` : `/${name}`);
 
-export const takesMore = (name: CommandName) => TAKES_MORE.has(name);
+export const takesMore = (name: CommandName) => COMMANDS[name].argument !== "";
+
+/** Whether a command makes no sense before the first message. */
+export const needsConversation = (name: CommandName) => NEEDS_CONVERSATION.has(name);
+
+/** Whether a chosen command is complete: it takes nothing more, or nothing that it needs and it was typed in full. */
+export function isComplete(command: Pick<Command, "name" | "argument">, typed: string): boolean {
+  return !command.argument || (command.argument.startsWith("[") && typed.toLowerCase() === `/${command.name}`);
+}
 
 export interface CommandMenu {
   id: string;
   commands: readonly Command[];
   chosen: number;
-  /** Put a command into the field, and send it if it takes no argument. */
+  /** Put a command into the field, and send it if it is complete. */
   choose: (command: Command, send: () => void) => void;
   /** Act on a key in the menu. */
   press: (intent: Intent, send: () => void) => void;
@@ -52,8 +73,9 @@ export function useCommandMenu(draft: Draft): CommandMenu {
   const commands = closed ? [] : suggestions(text);
   const chosen = commands[at];
   const choose = (command: Command, send: () => void) => {
+    const complete = isComplete(command, draft.text.value);
     draft.text.value = commandText(command.name);
-    if (!takesMore(command.name)) send();
+    if (complete) send();
   };
   const steer = (intent: Intent, send: () => void) => {
     if (intent === "choose") chosen && choose(chosen, send);
@@ -87,7 +109,7 @@ export function CommandList({ menu: { id, commands, chosen }, onChoose }: Comman
           onPointerDown={(event) => event.preventDefault()}
           onClick={() => onChoose(command)}
         >
-          <code>/{command.name}</code>
+          <code>{`/${command.name} ${command.argument}`.trim()}</code>
           <span>{command.help}</span>
         </div>
       ))}

@@ -12,7 +12,7 @@ import { answer, stop } from "../turns/actions.ts";
 import { activeTurn, openQuestion, queuedTurns } from "../turns/status.ts";
 import { attempt, showError, showToast } from "../ui/toast.tsx";
 import type { Busy } from "../wire.ts";
-import { commandIn } from "./commands.tsx";
+import { commandIn, needsConversation } from "./commands.tsx";
 import { type Attachment, clearDraft, type Draft, moveDraft, type PictureAttachment, prefill } from "./drafts.ts";
 import { busyPolicy, type SendMode } from "./send_modes.ts";
 
@@ -60,13 +60,13 @@ export async function sendText(text: string, previous: string | null): Promise<v
 async function sendWritten(draft: Draft, { sessionId, previous }: Destination, busy: Busy | null) {
   const [text, attachments] = [draft.text.value, draft.attachments.value];
   const command = commandIn(text);
-  if (command === "new" && sessionId) return startNext(draft, sessionId);
-  if (command && !sessionId) return explain(command);
+  if (command && !sessionId && needsConversation(command)) return explain(command);
   const opening = sessionId ? null : openingFor(outgoing.value, previous);
   clearDraft(draft);
   dismissReplies(sessionId);
   try {
     await send({ ...messageContent(text, attachments), sessionId, opening, busy });
+    if (command === "new") go(to.new(sessionId));
     return opening?.key ?? null;
   } catch (error) {
     // The draft could not be stored in the outbox, so it goes back into the field.
@@ -102,12 +102,6 @@ export async function stopActive(turns: readonly Turn[]): Promise<void> {
   const run = () => void attempt(() => Promise.all(waiting.map(stop)));
   const text = waiting.length === 1 ? "The queued message is" : `The ${waiting.length} queued messages are`;
   showToast(`Stopped. ${text} answered now.`, { action: { label: "Stop all", run } });
-}
-
-function startNext(draft: Draft, sessionId: string): null {
-  clearDraft(draft);
-  go(to.new(sessionId));
-  return null;
 }
 
 function explain(command: string): null {

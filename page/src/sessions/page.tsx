@@ -75,6 +75,7 @@ function SessionHeader({ conversation, session }: { conversation: Conversation; 
           {session && session.channel !== WEB_CHANNEL && <ChannelBadge name={session.channel} />}
           {session && <Source source={session.source} />}
           {session && <StateBadge session={session} />}
+          {session?.chosen_model && <span class="chosen-model">{session.chosen_model}</span>}
           <ConnectionBadge link={conversation.link.value} />
         </div>
       </div>

@@ -18,6 +18,7 @@ export function session(given: Partial<SessionView>): SessionView {
     channel: "web",
     source: UNSAID,
     model: null,
+    chosen_model: null,
     state: "open",
     title: null,
     created_at: 0,

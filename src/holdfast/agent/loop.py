@@ -6,7 +6,7 @@ It may be cut off at any point and started again: its whole state is in the tran
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import assert_never
@@ -39,7 +39,7 @@ from holdfast.core.effects import Call
 from holdfast.core.redaction import MASK
 from holdfast.core.transcript import Role
 from holdfast.core.usage import Limit, Spent, Usage
-from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, Rejected, Unavailable
+from holdfast.errors import ConfigInvalid, ContextTooLong, ModelRejected, ModelUnavailable, Rejected, Unavailable
 from holdfast.ids import SessionId, TurnId
 from holdfast.ports import Assignment, Stage, Use
 from holdfast.store.spending import SpendingStore
@@ -79,8 +79,11 @@ class ModelAgent:
         budget: BudgetConfig,
         clock: Clock,
         is_granted: IsGranted = nothing_granted,
+        chosen: Callable[[str], Model] | None = None,
     ) -> None:
         self._model = model
+        # Opens the model that a conversation has chosen.
+        self._chosen = chosen
         self._toolbox = toolbox
         self._is_granted = is_granted
         self._prompt = prompt
@@ -98,7 +101,7 @@ class ModelAgent:
         answer = _Answer(
             work=work,
             stage=stage,
-            model=self._model,
+            model=await self._model_of(work, stage),
             tools=tools,
             system=told.system,
             agent=self._agent,
@@ -107,6 +110,17 @@ class ModelAgent:
             clock=self._clock,
         )
         return await answer.give()
+
+    async def _model_of(self, work: Assignment, stage: Stage) -> Model:
+        """Return the model of a conversation.  One that cannot be opened any more does not keep it from going on."""
+        name = work.session.model
+        if name is None or name == self._model.name or self._chosen is None:
+            return self._model
+        try:
+            return self._chosen(name)
+        except ConfigInvalid as error:
+            await stage.note(f"{name} was chosen here and cannot be used now: {error}. {self._model.name} answers.")
+            return self._model
 
     async def release(self, session_id: SessionId) -> None:
         """Hold nothing between turns: all that they share is in the store."""

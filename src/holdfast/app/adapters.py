@@ -17,6 +17,7 @@ from holdfast.agent.files import TextFiles
 from holdfast.agent.loop import ModelAgent
 from holdfast.agent.mcp.confinement import Confinement
 from holdfast.agent.mcp.servers import McpServers
+from holdfast.agent.models.choice import ModelChoices
 from holdfast.agent.models.port import Model
 from holdfast.agent.processes.background import BackgroundProcesses
 from holdfast.agent.processes.control import Control
@@ -79,6 +80,8 @@ class Resources:
     clock: Clock
     pool: Pool
     home_id: str
+    # What can be chosen for a conversation.
+    models: ModelChoices
     # Takes a message in, as a channel does.
     accept: Callable[[Inbound], Awaitable[Receipt]]
 
@@ -228,6 +231,7 @@ def _agent(
         budget=config.budget,
         clock=clock,
         is_granted=store.questions.is_granted,
+        chosen=resources.models.of,
     )
 
 

@@ -15,8 +15,10 @@ from typing import Self
 
 from holdfast.agent import budget, plugins
 from holdfast.agent.models.catalog import BUILT_IN, ModelMaker, open_model
+from holdfast.agent.models.choice import ModelChoices
 from holdfast.agent.models.circuit_breaker import CircuitBreakers
 from holdfast.agent.models.port import Model
+from holdfast.agent.models.providers import Directory
 from holdfast.agent.plugins import Plugins
 from holdfast.channels.port import Channel, ChannelContext
 from holdfast.channels.registry import open_channels
@@ -61,6 +63,12 @@ class Builder:
         """Open the model that answers; None for the built-in demonstration."""
         return self._open(self.config.model) if self.config.model.name else None
 
+    def models(self) -> ModelChoices:
+        """Return the models that can be chosen for a conversation.  None of them is open yet."""
+        config = self.config.model
+        directory = Directory(config=config, providers=self.config.providers, environment=self.environment)
+        return ModelChoices(config, directory, lambda name: self._open(config, name), self.clock, self.plugins.models)
+
     def extracting_model(self) -> Model | None:
         """Open the model that extracts memories; None where the one that answers does it."""
         if not self.config.memory.model:
@@ -70,7 +78,7 @@ class Builder:
         except ConfigInvalid as error:
             raise ConfigInvalid(f"memory.model: {str(error).removeprefix('model.name: ')}") from error
 
-    def _open(self, config: ModelConfig) -> Model:
+    def _open(self, config: ModelConfig, chosen: str = "") -> Model:
         return open_model(
             config,
             self.config.providers,
@@ -78,6 +86,7 @@ class Builder:
             clock=self.clock,
             breakers=self.breakers,
             makers=self.plugins.models,
+            chosen=chosen,
         )
 
     def memory(self, store: Store | None, extractor: Extractor) -> MemoryBindings:

@@ -130,14 +130,18 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
             clock = await steady_clock(SystemClock(), store.nodes)
             pool = Pool()
             stack.push_async_callback(pool.close)
-            accept = Inbox(store, config.gateway, config.sessions, mask, clock).accept
-            resources = Resources(store=store, clock=clock, pool=pool, home_id=spool.home_id, accept=accept)
-            built = await stack.enter_async_context(adapters(await Builder.of(config, home, mask, clock), resources))
+            builder = await Builder.of(config, home, mask, clock)
+            models = builder.models()
+            stack.push_async_callback(models.close)
+            accept = Inbox(store, config.gateway, config.sessions, mask, clock, models).accept
+            resources = Resources(store=store, clock=clock, pool=pool, home_id=spool.home_id, models=models, accept=accept)
+            built = await stack.enter_async_context(adapters(builder, resources))
             parts = Parts(
                 store=store,
                 agent=built.agent,
                 carriers=built.carriers,
                 memory=built.memory,
+                models=models,
                 config=config,
                 tuning=tuning(config.channels),
                 redaction=mask,

@@ -10,13 +10,14 @@ from typing import cast
 from rich.text import Text
 
 from holdfast.cli.frame import visible
+from holdfast.core import questions
 from holdfast.core.events import ApprovalAsked
 from holdfast.core.journal import Entry
 from holdfast.core.notes import is_note
-from holdfast.core.questions import About, Decision
+from holdfast.core.questions import About, Decision, short_id
 from holdfast.core.transcript import main_argument
 from holdfast.core.usage import Usage
-from holdfast.operations.approvals import ApprovalView, short_id
+from holdfast.operations.approvals import ApprovalView
 
 _OUTCOMES = {"ok": ("✓", "green"), "error": ("✗", "red"), "unknown": ("?", "magenta")}
 _RUNNING = ("·", "dim")
@@ -146,9 +147,7 @@ def reply(asked: ApprovalView, typed: str) -> str:
 
 def decided(asked: ApprovalView, *, yes: bool, length: Decision = Decision.ONCE) -> str:
     """Return the answer that allows what is asked, or refuses it."""
-    if asked.about is About.BUDGET and asked.choices:
-        return asked.choices[0] if yes else asked.choices[-1]
-    return length.value if yes else Decision.DENY.value
+    return questions.answer(asked.about, asked.choices, length if yes else Decision.DENY)
 
 
 def how_to_answer(asked: ApprovalView) -> str:

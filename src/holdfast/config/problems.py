@@ -108,12 +108,14 @@ def _places(config: Config) -> Mapping[configfile.Where, Sequence[str]]:
 
 
 def _model_problems(model: ModelConfig) -> Iterator[tuple[configfile.Where, str]]:
-    for key, name in (("name", model.name), *(("fallback", each) for each in model.fallback)):
+    more = [("fallback", each) for each in model.fallback] + [("choices", each) for each in model.choices]
+    for key, name in (("name", model.name), *more):
         provider, _, rest = name.partition(":")
-        if (name or key == "fallback") and not (provider.strip() and rest.strip()):
+        if (name or key != "name") and not (provider.strip() and rest.strip()):
             yield ("model", key), f'{name!r} must be provider:model, like "openai:gpt-5"'
-    if model.fallback and not model.name:
-        yield ("model", "fallback"), "needs model.name, the model that is asked first"
+    for key in ("fallback", "choices"):
+        if getattr(model, key) and not model.name:
+            yield ("model", key), "needs model.name, the model that is asked first"
     if not model.stall_timeout:
         yield ("model", "stall_timeout"), "must be more than 0, or no model could ever answer"
 

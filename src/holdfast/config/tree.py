@@ -96,6 +96,7 @@ class ModelConfig:
     api_key: Annotated[str, "The API key of the provider."] = ""
     api_key_env: Annotated[str, "The environment variable that holds the API key of the provider."] = ""
     fallback: Annotated[tuple[str, ...], "Models to ask, in this order, if the first cannot answer."] = ()
+    choices: Annotated[tuple[str, ...], "More models that people may choose for a conversation, as provider:model."] = ()
     context_tokens: Annotated[int, "How many tokens the model can read; 0 means what Holdfast knows about the model."] = 0
     output_tokens_max: Annotated[int, "How many tokens an answer may have; 0 means what Holdfast knows about the model."] = 0
     input_price: Annotated[

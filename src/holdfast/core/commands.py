@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 
 
 class CommandName(StrEnum):
@@ -13,30 +11,63 @@ class CommandName(StrEnum):
     STOP = "stop"
     STATUS = "status"
     RESUME = "resume"
+    SESSIONS = "sessions"
+    TITLE = "title"
     RETRY = "retry"
     UNDO = "undo"
-    TITLE = "title"
+    MODEL = "model"
+    APPROVE = "approve"
+    DENY = "deny"
+    QUEUE = "queue"
+    STEER = "steer"
+    BACKGROUND = "background"
+    # The agent answers this one itself: only it can tell what may be left out of a conversation.
+    COMPRESS = "compress"
+    USAGE = "usage"
     HELP = "help"
 
 
-# The one command that the agent answers itself: only it can tell what may be left out of a conversation.
-COMPRESS = "compress"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandHelp:
+    """What people are told about a command."""
 
-HELP: Mapping[str, str] = MappingProxyType(
-    {
-        CommandName.NEW: "begin a new conversation",
-        CommandName.STOP: "stop what is running and leave this conversation",
-        CommandName.STATUS: "show where this conversation stands",
-        CommandName.RESUME: "go on with an answer that was cut off",
-        CommandName.RETRY: "answer the last message anew",
-        CommandName.UNDO: "leave the last exchange out",
-        CommandName.TITLE: "name this conversation: /title TEXT",
-        COMPRESS: "let a summary stand for the older part of this conversation",
-        CommandName.HELP: "show this list",
-    }
+    name: CommandName
+    text: str
+    # What follows the name; what may be left out is in brackets.
+    argument: str = ""
+
+    @property
+    def usage(self) -> str:
+        return f"/{self.name} {self.argument}".rstrip()
+
+
+# The one table of commands.  `/help`, the completion of the terminal, the page and the menus of chats are made from it.
+COMMANDS = (
+    CommandHelp(name=CommandName.NEW, text="begin a new conversation"),
+    CommandHelp(name=CommandName.STOP, text="stop what is running and leave this conversation"),
+    CommandHelp(name=CommandName.STATUS, text="show where this conversation stands"),
+    CommandHelp(
+        name=CommandName.RESUME,
+        argument="[NAME]",
+        text="go on with an answer that was cut off, or with another conversation",
+    ),
+    CommandHelp(name=CommandName.SESSIONS, text="list your conversations"),
+    CommandHelp(name=CommandName.TITLE, argument="[TEXT]", text="name this conversation, or show its name"),
+    CommandHelp(name=CommandName.RETRY, text="answer the last message anew"),
+    CommandHelp(name=CommandName.UNDO, text="leave the last exchange out"),
+    CommandHelp(name=CommandName.MODEL, argument="[NAME]", text="choose the model of this conversation, or show it"),
+    CommandHelp(
+        name=CommandName.APPROVE, argument="[ID] [once|session|always]", text="allow what the agent asks permission for"
+    ),
+    CommandHelp(name=CommandName.DENY, argument="[ID] [REASON]", text="refuse what the agent asks permission for"),
+    CommandHelp(name=CommandName.QUEUE, argument="TEXT", text="send a message that waits for the current answer"),
+    CommandHelp(name=CommandName.STEER, argument="TEXT", text="send a message that joins the current answer"),
+    CommandHelp(name=CommandName.BACKGROUND, argument="TEXT", text="do something on the side and report back here"),
+    CommandHelp(name=CommandName.COMPRESS, text="let a summary stand for the older part of this conversation"),
+    CommandHelp(name=CommandName.USAGE, text="show the tokens and the cost of this conversation and of today"),
+    CommandHelp(name=CommandName.HELP, text="show this list"),
 )
-
-
+HELP = "\n".join(f"{each.usage}: {each.text}" for each in COMMANDS)
 _NAMES = frozenset(CommandName)
 
 
@@ -50,16 +81,25 @@ class ChatCommand:
 
 def parse(text: str) -> ChatCommand | None:
     """Return the command that a message is; None for a message to the agent, such as one that begins with a path."""
-    word, _, argument = text.strip().partition(" ")
-    name = _name(word)
-    return ChatCommand(name=CommandName(name), argument=argument.strip()) if name in _NAMES else None
+    word, *rest = text.split(maxsplit=1) or [""]
+    # In a group chat a command may be addressed: /new@holdfast.
+    name = word[1:].partition("@")[0].lower() if word.startswith("/") else ""
+    return ChatCommand(name=CommandName(name), argument="".join(rest).strip()) if name in _NAMES else None
 
 
 def is_compress(text: str) -> bool:
     """Return whether a message to the agent is nothing but the command to compress."""
-    return _name(text.strip()) == COMPRESS
+    command = parse(text)
+    return command == ChatCommand(name=CommandName.COMPRESS)
 
 
-def _name(word: str) -> str | None:
-    # In a group chat a command may be addressed: /new@holdfast.
-    return word[1:].partition("@")[0].lower() if word.startswith("/") else None
+def usage(name: CommandName) -> str:
+    """Say how a command is written."""
+    return next(f"{each.usage}: {each.text}" for each in COMMANDS if each.name is name)
+
+
+def completions(text: str) -> tuple[CommandHelp, ...]:
+    """Return the commands that a text may be the beginning of; none once it is longer than a name."""
+    if not text.startswith("/") or any(letter.isspace() for letter in text):
+        return ()
+    return tuple(each for each in COMMANDS if each.name.startswith(text[1:].lower()))

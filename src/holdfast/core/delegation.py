@@ -10,6 +10,7 @@ from holdfast.core.journal import Entry
 from holdfast.core.progress import Progress
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Mode, Turn, TurnState
+from holdfast.ids import SessionId
 
 CHANNEL = "delegate"
 # The key of a child whose answer comes home by itself begins with this.
@@ -17,6 +18,8 @@ LATER = f"{CHANNEL}:later:"
 NOW = f"{CHANNEL}:now:"
 # The key under which the end of a child has come home begins with this, and its turn follows.
 HOME = f"{CHANNEL}:home:"
+# The channel of what a person sends to the side.  Its key names the session that sent it and where that is answered.
+BACKGROUND = "background"
 # The key of a child ends with this whose task may tell private things.
 PRIVATE = ":private"
 
@@ -83,6 +86,46 @@ def result_message(child: Turn, entries: Sequence[Entry], asked: str, session: S
         reply_to=parent.reply_to,
         one_shot=session.one_shot,
         remembers=parent.remembers,
+        busy=Busy.QUEUE,
+    )
+
+
+def aside(message: Inbound, text: str, home: Session, unique: str) -> Inbound:
+    """Return the message that does something on the side of a conversation, which it reports back to."""
+    key = f"{BACKGROUND}:{home.id}:{unique}:{message.reply_to or ''}"
+    return Inbound(
+        conversation=key,
+        text=DelegatedTask(goal=text).prompt,
+        channel=BACKGROUND,
+        owner=message.owner,
+        source=message.source,
+        dedupe_key=key,
+        mode=Mode.DETACHED,
+        delivers_later=False,
+        one_shot=True,
+        remembers=False,
+        images=message.images,
+    )
+
+
+def home_of(aside: Session) -> SessionId:
+    """Return the session that sent something to the side."""
+    return SessionId(aside.key.split(":", 3)[1])
+
+
+def aside_report(child: Turn, entries: Sequence[Entry], asked: str, aside: Session, home: Session) -> Inbound:
+    """Return the message that brings the end of it back to the conversation that sent it."""
+    goal = asked.partition("\n")[0]
+    note = f"[System note: what the person sent to the background has ended: {goal}\nTell them the result.]"
+    return Inbound(
+        conversation=home.key,
+        text=f"{note}\n\n{told(child, entries)}",
+        channel=home.channel,
+        owner=home.owner,
+        source=home.source,
+        dedupe_key=f"{HOME}{child.id}",
+        mode=Mode.DETACHED,
+        reply_to=aside.key.split(":", 3)[3] or None,
         busy=Busy.QUEUE,
     )
 

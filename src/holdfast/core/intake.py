@@ -72,7 +72,9 @@ class Once:
 class Inbound:
     """One message, already parsed and authorised by its channel.
 
-    `conversation` is the key of its session.  `dedupe_key` is scoped by the channel; without it a repeat is a new turn,
+    `conversation` is the key of its session, unless the inbox finds that the chat `continues` another one.  A sender who
+    `names_session` chose the session itself, so that nothing else is continued.  `is_operator` says that the operator wrote
+    it, who alone may give permission.  `dedupe_key` is scoped by the channel; without it a repeat is a new turn,
     unless `tried` says which turns it may belong to.
     `sent_as` is what its sender calls it, who finds it in the journal by that.
     `busy` and `reset` are what the operator chose, unless the message says otherwise.
@@ -105,6 +107,14 @@ class Inbound:
     request: Mapping[str, object] = field(default_factory=dict[str, object])
     verbatim: bool = False
     consumed: Consumed | None = None
+    continues: str | None = None
+    names_session: bool = False
+    is_operator: bool = False
+
+    @property
+    def session_key(self) -> str:
+        """The key of the session that takes it."""
+        return self.continues or self.conversation
 
     @property
     def size(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -36,6 +36,10 @@ APPROVAL_CHOICES = tuple(Decision)
 # For what may be another thing tomorrow, although it looks the same.
 PASSING_CHOICES = (Decision.ONCE, Decision.SESSION, Decision.DENY)
 ONCE_CHOICES = (Decision.ONCE, Decision.DENY)
+
+# Of a turn's id and of the digest of a question's: enough to be told apart, and short enough to be typed.
+_TURN_CHARS = 8
+_DIGEST_CHARS = 4
 
 _SAID: Mapping[str, Decision] = {
     **dict.fromkeys(("once", "yes", "y", "ok", "okay", "allow", "approve", "approved"), Decision.ONCE),
@@ -89,6 +93,30 @@ class Grant:
 def decide(answer: str) -> Decision:
     """Return what an answer allows.  An answer that is not clearly a yes is a no."""
     return _SAID.get(answer.strip().strip(".!").lower(), Decision.DENY)
+
+
+def denied(reason: str) -> str:
+    """Return the answer that denies something for a reason, which can never be read as a yes."""
+    return f"{Decision.DENY}: {reason}" if reason else Decision.DENY.value
+
+
+def reason(answer: str) -> str:
+    """Return the words of an answer that denies something; empty where it says no more than that."""
+    word, _, rest = answer.strip().partition(":")
+    return rest.strip() if word.strip().lower() == Decision.DENY else answer
+
+
+def answer(about: About, choices: Sequence[str], decision: Decision) -> str:
+    """Return the answer that means a decision: a budget has choices of its own."""
+    if about is About.BUDGET and choices:
+        return choices[-1] if decision is Decision.DENY else choices[0]
+    return decision.value
+
+
+def short_id(turn_id: TurnId, question_id: str) -> str:
+    """Return the id by which people name a question."""
+    digest = hashlib.sha256(question_id.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{turn_id[-_TURN_CHARS:]}-{digest[:_DIGEST_CHARS]}"
 
 
 def is_offered(question: Question, decision: Decision) -> bool:

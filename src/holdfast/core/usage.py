@@ -41,6 +41,13 @@ class Usage:
             cost_micros=self.cost_micros + other.cost_micros,
         )
 
+    @property
+    def told(self) -> str:
+        """Say it in words."""
+        cached = f" ({self.cached_tokens:,} of them cached)" if self.cached_tokens else ""
+        cost = f", ${self.cost_micros / 1_000_000:.4f}" if self.cost_micros else ""
+        return f"{self.input_tokens:,} tokens in{cached}, {self.output_tokens:,} out{cost}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:

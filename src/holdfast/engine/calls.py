@@ -108,7 +108,7 @@ class Calls:
         if question is not None and question.about is About.ANSWER:
             return replace(call.on(effects.CallEvent.START).on(effects.CallEvent.SUCCEED), result=answer)
         if questions.decide(answer) is Decision.DENY:
-            words = "" if answer.strip().lower() == Decision.DENY else f" They said: {answer}"
+            words = f" They said: {reason}" if (reason := questions.reason(answer)) else ""
             return replace(_awaiting(call).on(effects.CallEvent.DENY), result=f"{DENIED}{words}")
         return None
 

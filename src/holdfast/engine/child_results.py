@@ -1,4 +1,7 @@
-"""Reports the results of delegated tasks: each end becomes one message in the conversation that delegated the task."""
+"""Reports the results of delegated tasks, and of what people sent to the background.
+
+Each end becomes one message in the conversation that it came from.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from holdfast.clock import Clock
-from holdfast.core.delegation import result_message
+from holdfast.core.delegation import aside_report, home_of, result_message
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.turns import Turn
 from holdfast.engine.tuning import Tuning
@@ -48,21 +51,26 @@ class ChildResults:
         since = self._clock.now_ms() - look_back_ms
         for child in await self._store.turns.unreported(since, AT_ONCE_MAX):
             reported += await self._report(child)
+        for child in await self._store.turns.unreported_asides(since, AT_ONCE_MAX):
+            reported += await self._report(child)
         return reported
 
     async def _report(self, child: Turn) -> bool:
-        if child.parent_turn_id is None:
-            return False
         try:
-            parent = await self._store.turns.get(child.parent_turn_id)
-            session = await self._store.sessions.get(parent.session_id)
-            entries = await self._store.journal.read_turn(child.id)
-            asked = await self._store.turns.asked(child.id)
-            await self._accept(result_message(child, entries, asked, session, parent))
+            await self._accept(await self._message(child))
         except NotFound:
-            # Deleted since it was found, with the conversation that delegated it.
+            # The conversation that it came from was deleted.
             return False
         except Rejected as error:
             log.warning("the result of %s cannot be reported yet: %s", child.id, error)
             return False
         return True
+
+    async def _message(self, child: Turn) -> Inbound:
+        store = self._store
+        entries, asked = await store.journal.read_turn(child.id), await store.turns.asked(child.id)
+        if child.parent_turn_id is None:
+            aside = await store.sessions.get(child.session_id)
+            return aside_report(child, entries, asked, aside, await store.sessions.get(home_of(aside)))
+        parent = await store.turns.get(child.parent_turn_id)
+        return result_message(child, entries, asked, await store.sessions.get(parent.session_id), parent)

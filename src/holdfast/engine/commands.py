@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import assert_never
 
 from holdfast.clock import Clock
-from holdfast.core.commands import HELP, ChatCommand, CommandName
-from holdfast.core.intake import Inbound, Once, Receipt
+from holdfast.core import commands
+from holdfast.core.commands import ChatCommand, CommandName
+from holdfast.core.delegation import aside
+from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.redaction import Redaction
 from holdfast.core.segments import DIRTY
 from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, Turn, TurnState
-from holdfast.errors import IllegalMove, Repeated
-from holdfast.ids import SessionId, TurnId, new_session_id, new_turn_id
+from holdfast.engine.command_models import ModelCommand
+from holdfast.engine.command_sessions import SessionCommands, opened
+from holdfast.engine.consent import Consent
+from holdfast.errors import IllegalMove, KeyReused, Rejected, Repeated
+from holdfast.ids import SessionId, TurnId, new_id, new_session_id, new_turn_id
+from holdfast.ports import Models
 from holdfast.store.store import Store
 
 TITLE_LENGTH_MAX = 200
@@ -21,33 +30,67 @@ LEFT_FOR_A_NEW_ONE = "new"
 _NOTHING_YET = "No conversation is open here; your next message begins one."
 _DONE_BEFORE = "That was done when it came first."
 _STILL_AT_IT = "It is still being answered: wait for it, or cancel it."
-_HELP = "\n".join(f"/{name}: {text}" for name, text in HELP.items())
 _QUOTED_MAX = 60
+_DAY_MS = 86_400_000
 
 
 class Commands:
     """Commands on the conversation that they are written in, each done once however often it is sent."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        redaction: Redaction,
+        models: Models,
+        accept: Callable[[Inbound], Awaitable[Receipt]],
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._accept = accept
+        self._models = models
+        self._sessions = SessionCommands(store, clock)
+        self._model = ModelCommand(store, clock, models)
+        self._consent = Consent(store, clock, redaction)
 
     async def run(self, message: Inbound, command: ChatCommand) -> Receipt:
         """Do it and return what to tell the user; where a turn follows from it, the receipt names it."""
-        session = await self._store.sessions.find(message.owner, message.conversation)
+        session = await self._store.sessions.find(message.owner, message.session_key)
         try:
-            return await (self._do(session, message, command) if session else self._say(message, command))
+            return await self._do(session, message, command)
         except Repeated:
             return self._reply(session, _DONE_BEFORE)
         except IllegalMove:
             return self._reply(session, _STILL_AT_IT)
+        except KeyReused:
+            raise
+        except Rejected as error:
+            await self._remember(message, session)
+            return self._reply(session, _sentence(str(error)))
 
-    async def _say(self, message: Inbound, command: ChatCommand) -> Receipt:
-        """Answer where there is no conversation yet."""
-        await self._store.intake.remember(message.once(), SessionId(""), self._clock.now_ms())
-        return self._reply(None, _HELP if command.name is CommandName.HELP else _NOTHING_YET)
+    async def _do(self, session: Session | None, message: Inbound, command: ChatCommand) -> Receipt:
+        match command.name:
+            case CommandName.HELP | CommandName.QUEUE | CommandName.STEER | CommandName.USAGE | CommandName.SESSIONS:
+                await self._remember(message, session)
+                return self._reply(session, await self._tell(session, message, command))
+            case CommandName.MODEL:
+                return self._reply(*await self._model.run(session, message, command.argument))
+            case CommandName.APPROVE | CommandName.DENY:
+                return self._reply(session, await self._consent.run(session, message, command))
+            case CommandName.RESUME if command.argument:
+                return self._reply(*await self._sessions.go_on(session, message, command.argument))
+            case CommandName.BACKGROUND:
+                return await self._background(session, message, command)
+            case CommandName.NEW if message.continues:
+                return await self._begin_anew(message)
+            case _ if session is None:
+                await self._remember(message, None)
+                return self._reply(None, _NOTHING_YET)
+            case _:
+                return await self._do_in(session, message, command)
 
-    async def _do(self, session: Session, message: Inbound, command: ChatCommand) -> Receipt:
+    async def _do_in(self, session: Session, message: Inbound, command: ChatCommand) -> Receipt:
+        """Do what concerns the open conversation alone."""
         now, once = self._clock.now_ms(), message.once()
         match command.name:
             case CommandName.NEW:
@@ -55,33 +98,77 @@ class Commands:
                 await self._store.settlement.end_session(session.id, LEFT_FOR_A_NEW_ONE, now, once)
                 return self._reply(session, f"A new conversation begins with your next message{handed_on}.")
             case CommandName.STOP:
-                await self._store.settlement.suspend_session(session.id, now, once)
+                await self._stop(session, message)
                 return self._reply(session, "Stopped. Your next message begins a new conversation.")
             case CommandName.RESUME:
-                return await self._resume(session, once)
+                return await self._resume(session, message)
             case CommandName.UNDO:
                 undone = await self._store.settlement.undo(session.id, now, once)
                 return self._reply(session, await self._left_out(undone) if undone else "There is nothing to undo.")
             case CommandName.RETRY:
-                again = await self._store.intake.redo(message, session.id, new_turn_id(now), new_session_id(now), now)
-                if again is None:
-                    return self._reply(session, "There is nothing to answer anew.")
-                return replace(again, reply=f"Once more: “{_short(await self._store.turns.asked(again.turn_id))}”")
-            case CommandName.STATUS | CommandName.TITLE | CommandName.HELP:
-                await self._store.intake.remember(once, session.id, now)
-                return self._reply(session, await self._tell(session, command))
+                return await self._retry(session, message)
+            case CommandName.TITLE if command.argument:
+                return self._reply(session, await self._name(session, message, command.argument))
             case _:
-                assert_never(command.name)
+                await self._remember(message, session)
+                is_title = command.name is CommandName.TITLE
+                return self._reply(session, _title(session) if is_title else await self._status(session))
+
+    async def _tell(self, session: Session | None, message: Inbound, command: ChatCommand) -> str:
+        match command.name:
+            case CommandName.SESSIONS:
+                return await self._sessions.listed(session, message.owner)
+            case CommandName.USAGE:
+                return await self._usage(session, message.owner)
+            case CommandName.HELP:
+                return commands.HELP
+            case _:
+                return commands.usage(command.name)
+
+    async def _remember(self, message: Inbound, session: Session | None) -> None:
+        """Note that a command came which changes nothing; it is answered again if it comes again."""
+        with contextlib.suppress(Repeated):
+            subject = session.id if session else SessionId("")
+            await self._store.intake.remember(message.once(), subject, self._clock.now_ms())
+
+    async def _begin_anew(self, message: Inbound) -> Receipt:
+        """Leave the conversation of another channel, which stays as it is."""
+        left = LEFT_FOR_A_NEW_ONE
+        await self._store.continuations.leave(
+            message.owner, message.conversation, left, self._clock.now_ms(), message.once()
+        )
+        return self._reply(None, "You left that conversation, which stays open. A new one begins with your next message.")
+
+    async def _stop(self, session: Session, message: Inbound) -> None:
+        now = self._clock.now_ms()
+        await self._store.settlement.suspend_session(session.id, now, message.once())
+        if message.continues:
+            # So that the next message begins a new conversation here too.
+            owner, key = message.owner, message.conversation
+            await self._store.continuations.leave(owner, key, LEFT_FOR_A_NEW_ONE, now, None)
+
+    async def _retry(self, session: Session, message: Inbound) -> Receipt:
+        now = self._clock.now_ms()
+        again = await self._store.intake.redo(message, session.id, new_turn_id(now), new_session_id(now), now)
+        if again is None:
+            return self._reply(session, "There is nothing to answer anew.")
+        return replace(again, reply=f"Once more: “{_short(await self._store.turns.asked(again.turn_id))}”")
+
+    async def _background(self, session: Session | None, message: Inbound, command: ChatCommand) -> Receipt:
+        if not command.argument:
+            await self._remember(message, session)
+            return self._reply(session, commands.usage(CommandName.BACKGROUND))
+        now = self._clock.now_ms()
+        home = session or await opened(self._store, message, now)
+        unique = hashlib.sha256(message.dedupe_key.encode()).hexdigest()[:16] if message.dedupe_key else new_id("side", now)
+        begun = await self._accept(aside(message, command.argument, home, unique))
+        await self._remember(message, home)
+        return self._reply(home, f"At work in the background (session {begun.session_id}). The result comes here.")
 
     async def _handed_on(self, session: Session) -> str:
         """Say that memory is given what was said, where it is."""
         owes = any(each.state in DIRTY for each in await self._store.segments.of_session(session.id))
         return "; this one is handed to memory" if owes else ""
-
-    async def _tell(self, session: Session, command: ChatCommand) -> str:
-        if command.name is CommandName.STATUS:
-            return await self._status(session)
-        return await self._title(session, command.argument) if command.name is CommandName.TITLE else _HELP
 
     def _reply(self, session: Session | None, text: str, turn: Turn | None = None) -> Receipt:
         return Receipt(
@@ -98,33 +185,52 @@ class Commands:
         named = f"“{session.title}”" if session.title else session.key
         messages = "1 message" if session.turns == 1 else f"{session.turns:,} messages"
         lines = [f"Conversation {named} ({session.id}), {messages}."]
+        if model := session.model or self._models.configured:
+            lines.append(f"Its model is {model}.")
         if last and last.state not in SETTLED:
             lines.append(f"The last one is {last.state}.")
         if cause is not None:
             lines.append("An answer was cut off: write on, or send /resume.")
         return " ".join(lines)
 
-    async def _title(self, session: Session, title: str) -> str:
-        if not title:
-            return f"This conversation is called “{session.title}”." if session.title else "This conversation has no title."
+    async def _usage(self, session: Session | None, owner: str) -> str:
+        now = self._clock.now_ms()
+        # Days begin where those of the budgets do.
+        today = await self._store.spending.of_owner(owner, now - now % _DAY_MS)
+        lines = [f"Today: {today.told}."]
+        if session:
+            used, _ = await self._store.spending.of_session(session.id)
+            lines.insert(0, f"This conversation: {used.told}.")
+        return "\n".join(lines)
+
+    async def _name(self, session: Session, message: Inbound, title: str) -> str:
         # A title stands in lists, so it is one line of things that can be seen.
         seen = "".join(letter if letter.isprintable() else " " for letter in title)[:TITLE_LENGTH_MAX]
-        await self._store.sessions.change(session.id, title=seen)
+        await self._store.sessions.change(session.id, title=seen, once=message.once(), now_ms=self._clock.now_ms())
         return f"This conversation is called “{seen}” now."
 
-    async def _resume(self, session: Session, once: Once) -> Receipt:
+    async def _resume(self, session: Session, message: Inbound) -> Receipt:
         last = await self._store.turns.last(session.id)
         if last is None or last.state is not TurnState.INTERRUPTED:
-            await self._store.intake.remember(once, session.id, self._clock.now_ms())
+            await self._store.intake.remember(message.once(), session.id, self._clock.now_ms())
             return self._reply(session, "Nothing was cut off here.")
         try:
-            turn = await self._store.turns.resume(last.id, self._clock.now_ms(), once)
+            turn = await self._store.turns.resume(last.id, self._clock.now_ms(), message.once())
         except IllegalMove:
             return self._reply(session, "It cannot go on any more; ask again instead.")
         return self._reply(session, "Going on where it was cut off.", turn)
 
     async def _left_out(self, undone: Turn) -> str:
         return f"Left out: “{_short(await self._store.turns.asked(undone.id))}”"
+
+
+def _title(session: Session) -> str:
+    return f"This conversation is called “{session.title}”." if session.title else "This conversation has no title."
+
+
+def _sentence(reason: str) -> str:
+    ends = "" if "\n" in reason or reason.endswith((".", "?", "…")) else "."
+    return f"{reason[:1].upper()}{reason[1:]}{ends}"
 
 
 def _short(text: str) -> str:

@@ -45,7 +45,7 @@ from holdfast.engine.turn_notes import TurnNotes
 from holdfast.engine.worker import Worker
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.ids import SessionId, TurnId, new_node_id
-from holdfast.ports import Agent, Bindings, Carrier
+from holdfast.ports import Agent, Bindings, Carrier, Models, OneModel
 from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -65,6 +65,7 @@ class Parts:
     agent: Agent
     carriers: Mapping[str, Carrier] = field(default_factory=dict[str, Carrier])
     memory: Bindings | None = None
+    models: Models = field(default_factory=OneModel)
     config: Config = field(default_factory=Config)
     tuning: Tuning = field(default_factory=Tuning)
     redaction: Redaction = field(default_factory=Redaction)
@@ -87,7 +88,8 @@ class Engine:
         config, tuning = parts.config, parts.tuning
         policy = Policy(resume=Resume(config.gateway.resume), on_crash=OnCrash(config.gateway.on_crash))
         self.node_id = new_node_id(clock.now_ms())
-        self.inbox = Inbox(store, config.gateway, config.sessions, redaction, clock)
+        self.models = parts.models
+        self.inbox = Inbox(store, config.gateway, config.sessions, redaction, clock, parts.models)
         self.feed = Feed(store.journal)
         self.board = Board(store.sessions)
         self.repair = Repair(store.recoveries, clock)

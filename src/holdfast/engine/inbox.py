@@ -11,6 +11,7 @@ from typing import cast
 from holdfast.clock import Clock
 from holdfast.config import GatewayConfig, SessionsConfig
 from holdfast.core import commands
+from holdfast.core.commands import ChatCommand, CommandName
 from holdfast.core.intake import Busy, Inbound, Receipt
 from holdfast.core.journal import acceptance
 from holdfast.core.redaction import Redaction
@@ -19,6 +20,7 @@ from holdfast.core.turns import SETTLED, Mode, Turn, TurnState
 from holdfast.engine.commands import Commands
 from holdfast.errors import IllegalMove
 from holdfast.ids import new_session_id, new_turn_id
+from holdfast.ports import Models, OneModel
 from holdfast.store.store import Store
 
 
@@ -26,14 +28,20 @@ class Inbox:
     """What a channel may ask of the gateway."""
 
     def __init__(
-        self, store: Store, gateway: GatewayConfig, sessions: SessionsConfig, redaction: Redaction, clock: Clock
+        self,
+        store: Store,
+        gateway: GatewayConfig,
+        sessions: SessionsConfig,
+        redaction: Redaction,
+        clock: Clock,
+        models: Models | None = None,
     ) -> None:
         self._store = store
         self._busy = Busy(gateway.busy)
         self._sessions = sessions
         self._redaction = redaction
         self._clock = clock
-        self._commands = Commands(store, clock)
+        self._commands = Commands(store, clock, redaction, models or OneModel(), self._take_in)
 
     async def accept(self, message: Inbound) -> Receipt:
         """Return once durable, or refused for good; a repeated `dedupe_key` returns the first receipt.
@@ -42,16 +50,25 @@ class Inbox:
         """
         if message.mode is not Mode.CONVERSATION or message.one_shot:
             return await self._take_in(message)
+        if not message.names_session:
+            message = replace(message, continues=await self._continued(message))
         if command := commands.parse(message.text):
-            return await self._commands.run(message, command)
+            if (said := _said(message, command)) is None:
+                return await self._commands.run(message, command)
+            message = said
         now = self._clock.now_ms()
         return await self._take_in(
             replace(
                 message,
                 busy=message.busy or self._busy,
-                reset=message.reset or _reset(self._sessions, message.channel, now),
+                # Where a conversation is continued, its own channel decides when it has rested for long enough.
+                reset=message.reset or (None if message.continues else _reset(self._sessions, message.channel, now)),
             )
         )
+
+    async def _continued(self, message: Inbound) -> str | None:
+        """Return the key of the conversation that is continued where a message was written; None for that chat's own."""
+        return await self._store.continuations.find(message.owner, message.conversation)
 
     async def again(self, turn: Turn) -> Receipt:
         """Let a turn at rest go on if it was cut off and still may, else ask the same once more, for the same reader."""
@@ -99,6 +116,19 @@ class Inbox:
         prior = tuple(replace(each, text=masked(each.text)) for each in message.prior)
         request = cast("Mapping[str, object]", self._redaction.value(message.request))
         return replace(message, text=masked(message.text), prior=prior, request=request)
+
+
+def _said(message: Inbound, command: ChatCommand) -> Inbound | None:
+    """Return what a command says to the agent, and how it wants to be met; None for a command to the gateway."""
+    match command.name:
+        case CommandName.QUEUE if command.argument:
+            return replace(message, text=command.argument, busy=Busy.QUEUE)
+        case CommandName.STEER if command.argument:
+            return replace(message, text=command.argument, busy=Busy.STEER)
+        case CommandName.COMPRESS:
+            return message
+        case _:
+            return None
 
 
 def _reset(sessions: SessionsConfig, channel: str, now_ms: int) -> Reset | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.core.questions import About
+from holdfast.core.questions import About, short_id
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import SessionId, TurnId
 from holdfast.operations import pages
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
     from holdfast.core.questions import AskedQuestion, Grant
     from holdfast.store.store import Store
 
-# Of a turn's id and of the digest of a question's or a grant's: enough to be told apart, and short enough to be typed.
-_TURN_CHARS = 8
-_DIGEST_CHARS = 4
+# Enough of a grant's digest to be told apart, and short enough to be typed.
 _GRANT_CHARS = 12
 _WITHOUT_ONE = "see `holdfast approvals list`"
 
@@ -107,12 +104,6 @@ class Approvals:
             raise NotFound(f"there is no grant {grant_id!r}; see `holdfast approvals grants`")
         await self.store.questions.revoke(self.caller.owner, found[0].fingerprint)
         return GrantView.of(found[0])
-
-
-def short_id(turn_id: TurnId, question_id: str) -> str:
-    """Return the id by which people name a question."""
-    digest = hashlib.sha256(question_id.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{turn_id[-_TURN_CHARS:]}-{digest[:_DIGEST_CHARS]}"
 
 
 async def find(approvals: Approvals, name: str) -> ApprovalView:

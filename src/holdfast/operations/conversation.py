@@ -41,7 +41,8 @@ class SourceView:
 class SessionView:
     """A session as it is shown.  `seq` is the cursor of its last entry.
 
-    `model` is the one that answered last; null where none was called yet.  `label` is what people know it by: its title,
+    `model` is the one that answered last, or the one that was chosen since, as `chosen_model` says; null where none was
+    called or chosen yet.  `label` is what people know it by: its title,
     or how its first message begins.  `activity` is what its turn is doing that is not settled yet.
     """
 
@@ -50,6 +51,7 @@ class SessionView:
     channel: str
     source: SourceView
     model: str | None
+    chosen_model: str | None
     state: SessionState
     title: str | None
     created_at: int
@@ -76,7 +78,8 @@ class SessionView:
             key=session.key,
             channel=session.channel,
             source=SourceView.of(session.source),
-            model=glance.model,
+            model=session.model or glance.model,
+            chosen_model=session.model,
             state=session.state,
             title=session.title,
             created_at=session.created_at,

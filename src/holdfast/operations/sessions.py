@@ -89,6 +89,8 @@ class Change:
     title: str | None = None
     pinned: bool | None = None
     archived: bool | None = None
+    # The model that answers from the next message on; empty for the configured one.
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +192,14 @@ class Sessions:
     async def change(self, session_id: SessionId, change: Change) -> SessionView:
         _check_name(change.title or "")
         await self._owned(session_id)
-        await self.store.sessions.change(session_id, title=change.title, pinned=change.pinned, archived=change.archived)
+        model = change.model
+        if model:
+            model = await self.engine.models.find(model, is_operator=self.caller.is_operator)
+            # The configured one is kept as none, so that the conversation goes along when the configuration changes.
+            model = "" if model == self.engine.models.configured else model
+        await self.store.sessions.change(
+            session_id, title=change.title, pinned=change.pinned, archived=change.archived, model=model
+        )
         return await self.get(session_id)
 
     @operation("DELETE /api/sessions/{id}", "Delete a session and all of it")
@@ -289,6 +298,8 @@ class Sessions:
                 sent_as=key,
                 busy=message.busy,
                 images=message.images,
+                names_session=True,
+                is_operator=self.caller.is_operator,
             )
         )
 

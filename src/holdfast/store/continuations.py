@@ -38,7 +38,7 @@ class ContinuationStore:
         """Let a chat go on with a session from now on.  Raises `Repeated` where the same request did so before."""
         await self._database.write(lambda: _begin(owner, key, session_id, now_ms, once))
 
-    async def leave(self, owner: str, key: str, reason: str, now_ms: int, once: Once) -> None:
+    async def leave(self, owner: str, key: str, reason: str, now_ms: int, once: Once | None) -> None:
         """Begin anew in a chat: what it goes on with stays as it is, and its own open session ends for `reason`.
 
         Raises `Repeated` where the same request did so before.

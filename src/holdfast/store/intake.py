@@ -150,7 +150,7 @@ class Intake:
 
 def _touched(message: Inbound) -> Lock:
     """Return what an accept touches; with a worker of the same session it shares no more than two counters."""
-    names = [locks.conversation(message.owner, message.conversation)]
+    names = [locks.conversation(message.owner, message.session_key)]
     if message.dedupe_key is not None:
         names.append(locks.key(message.dedupe_key))
     if message.tried is not None:
@@ -294,7 +294,7 @@ def _meet(busy: Busy | None, session_id: SessionId, in_flight: int) -> Transacti
 
 def _supersede(dialect: Dialect, message: Inbound, now_ms: int) -> Transaction[list[TurnId]]:
     """Cancel what the session is at, and what waits in it: a newer message takes its place."""
-    found = yield Run(_LAST_USED, {"owner": message.owner, "key": message.conversation})
+    found = yield Run(_LAST_USED, {"owner": message.owner, "key": message.session_key})
     cancelled: list[TurnId] = []
     for session_id, *_ in found:
         at_work = yield from cancellation.cancel_in_flight(dialect, session_id, Cause.SUPERSEDED, now_ms)
@@ -306,7 +306,7 @@ def _give_way(dialect: Dialect, message: Inbound, now_ms: int) -> Transaction[tu
     """End a conversation that has rested long enough; returns which one, and why."""
     if message.reset is None or message.one_shot:
         return None
-    place = {"owner": message.owner, "key": message.conversation}
+    place = {"owner": message.owner, "key": message.session_key}
     yield Run(_HOLD, place)
     for session_id, last_used_at, held in (yield Run(_LAST_USED, place)):
         reason = message.reset.due(last_used_at=last_used_at, now_ms=now_ms, held=bool(held))
@@ -331,7 +331,7 @@ def _entering(
         {
             "id": session_id,
             "owner": message.owner,
-            "key": message.conversation,
+            "key": message.session_key,
             "channel": message.channel,
             "one_shot": int(message.one_shot),
             "source": rows.source(message.source),

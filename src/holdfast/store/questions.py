@@ -42,6 +42,7 @@ _OPEN_OF_SESSION = f"""
        AND (asked_at > :after_at OR (asked_at = :after_at AND turn_id > :after_id))
      ORDER BY asked_at, turn_id LIMIT :limit
 """
+_OPEN_OF_ALL = f"SELECT {_QUESTION} FROM questions WHERE answer IS NULL ORDER BY asked_at, turn_id LIMIT :limit"
 _OF_TURN = f"SELECT {_QUESTION} FROM questions WHERE turn_id = :turn_id ORDER BY asked_at, id"
 _EXPIRED = f"""
     SELECT {_QUESTION} FROM questions
@@ -73,6 +74,10 @@ class QuestionStore:
         if session_id is not None:
             return await self._database.read(lambda: _list(_OPEN_OF_SESSION, {**params, "session_id": session_id}))
         return await self._database.read(lambda: _list(_OPEN, params))
+
+    async def of_everybody(self, limit: int = 50) -> list[AskedQuestion]:
+        """Return what waits for an answer, of all owners, the oldest first."""
+        return await self._database.read(lambda: _list(_OPEN_OF_ALL, {"limit": limit}))
 
     async def of_turn(self, turn_id: TurnId) -> list[AskedQuestion]:
         """Return what a turn has asked, the oldest first."""

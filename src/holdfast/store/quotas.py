@@ -44,7 +44,7 @@ def check_message(quota: Quota, message: Inbound) -> Transaction[None]:
     ((sessions, used),) = yield Run(_USED, {"owner": message.owner})
     _check_bytes(quota, used, message.size)
     if quota.sessions and sessions >= quota.sessions:
-        found = yield Run(_HAS_SESSION, {"owner": message.owner, "key": message.conversation})
+        found = yield Run(_HAS_SESSION, {"owner": message.owner, "key": message.session_key})
         if not found:
             raise _too_many_sessions(quota)
 

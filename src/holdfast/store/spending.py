@@ -60,6 +60,11 @@ class SpendingStore:
         ((seq, *sums),) = await self._database.read(lambda: _run(_UP_TO, {"session_id": session_id}))
         return _usage(tuple(sums)), seq or 0
 
+    async def of_owner(self, owner: str, since: int) -> Usage:
+        """Return what all conversations of an owner have used since then."""
+        (sums,) = await self._database.read(lambda: _run(_BY_OWNER, {"owner": owner, "since": since}))
+        return _usage(sums)
+
     async def extra(self, session: Session, turn_id: TurnId, nth: int, used: Usage, now_ms: int) -> None:
         """Record what was used on behalf of a turn that has ended, as to remember it; its `nth` counts once."""
         amounts = {name: _amount(getattr(used, name)) for name in _AMOUNTS}

@@ -120,6 +120,14 @@ _UNREPORTED = f"""
        AND NOT EXISTS (SELECT 1 FROM dedupe d WHERE d.key = CAST(:home AS TEXT) || t.id)
      ORDER BY s.ended_at, t.id LIMIT :limit
 """
+# What people sent to the side.  A conversation that is gone needs no report; whether it is, the session's key tells.
+_UNREPORTED_ASIDES = f"""
+    SELECT {rows.qualified(rows.TURN, "t")} FROM sessions s JOIN turns t ON t.session_id = s.id
+     WHERE s.channel = :channel AND s.state = 'ended' AND s.ended_at > :since
+       AND t.state IN ('completed', 'failed', 'cancelled', 'interrupted')
+       AND NOT EXISTS (SELECT 1 FROM dedupe d WHERE d.key = CAST(:home AS TEXT) || t.id)
+     ORDER BY s.ended_at, t.id LIMIT :limit
+"""
 # Nearly all turns that ever were have completed.  They alone are not looked for by their state but are what is left of all,
 # which a database counts without reading a single one.
 _TALLY = """
@@ -204,13 +212,14 @@ class TurnStore:
         sql = self._ripen
         return await self._database.write(lambda: _ripen(sql, times), wakes=lambda ripe: ("turns",) if ripe else ())
 
-    async def answer(self, turn_id: TurnId, given: ApprovalAnswered, at: int) -> Turn:
+    async def answer(self, turn_id: TurnId, given: ApprovalAnswered, at: int, once: Once | None = None) -> Turn:
         """Put the person's answer in the journal, grant what it grants, and queue the turn again.
 
-        Raises `IllegalMove` unless the turn waits with the question that the answer names, and it has not expired.
+        Raises `IllegalMove` unless the turn waits with the question that the answer names, and it has not expired, and
+        `Repeated` where the same request answered it before.
         """
         return await self._database.write(
-            lambda: _answer(turn_id, given, at),
+            lambda: _answer(turn_id, given, at, once),
             wakes=lambda turn: ("turns", f"session:{turn.session_id}"),
         )
 
@@ -280,6 +289,11 @@ class TurnStore:
         """Return turns that have ended since then, and whose end is still to come home to the conversation behind them."""
         names = {"channel": delegation.CHANNEL, "later": delegation.LATER, "home": delegation.HOME}
         return await self._database.read(lambda: _turns(_UNREPORTED, {**names, "since": since, "limit": limit}))
+
+    async def unreported_asides(self, since: int, limit: int) -> list[Turn]:
+        """Return turns that people sent to the side, have ended since then, and are still to be reported."""
+        params = {"channel": delegation.BACKGROUND, "home": delegation.HOME, "since": since, "limit": limit}
+        return await self._database.read(lambda: _turns(_UNREPORTED_ASIDES, params))
 
     async def tally(self) -> dict[TurnState, int]:
         """Count turns by state."""
@@ -359,9 +373,10 @@ def _ripen(sql: str, times: Params) -> Transaction[int]:
     return len((yield Run(sql, times)))
 
 
-def _answer(turn_id: TurnId, given: ApprovalAnswered, at: int) -> Transaction[Turn]:
+def _answer(turn_id: TurnId, given: ApprovalAnswered, at: int, once: Once | None = None) -> Transaction[Turn]:
     yield Lock([locks.turn(turn_id)])
     turn = yield from get(turn_id)
+    yield from dedupe.once(once, turn.session_id, at)
     queued = turn.on(TurnEvent.ANSWER)
     if not (yield Run(_UNPARK, {"id": turn_id})):
         raise Stale(f"turn {turn_id} was moved while it was answered")

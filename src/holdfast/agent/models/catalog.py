@@ -41,11 +41,13 @@ def open_model(
     client: ModelClient | None = None,
     breakers: CircuitBreakers | None = None,
     makers: Mapping[str, ModelMaker] | None = None,
+    chosen: str = "",
 ) -> Model:
     """Return the configured model with its fallbacks.  Nothing is connected yet.  Raises `ConfigInvalid`.
 
-    The models share `client`, and the models of one provider share a circuit breaker from `breakers`; pass the same ones to
-    share them between chains.  `makers` come from plugins.
+    A `chosen` model takes the place of the configured one, in front of the same fallbacks.  The models share `client`, and
+    the models of one provider share a circuit breaker from `breakers`; pass the same ones to share them between chains.
+    `makers` come from plugins.
     """
     clock = clock or SystemClock()
     catalog = _Catalog(
@@ -56,8 +58,9 @@ def open_model(
         client=client,
         breakers=breakers or CircuitBreakers(clock),
     )
-    chain = [catalog.model(config.name, "model.name")]
-    chain += [catalog.model(name, "model.fallback") for name in config.fallback]
+    is_other = chosen not in ("", config.name)
+    chain = [catalog.model(chosen, "the chosen model") if is_other else catalog.model(config.name, "model.name")]
+    chain += [catalog.model(name, "model.fallback") for name in config.fallback if name != chosen]
     return Resilient(chain, config.retries, clock)
 
 
