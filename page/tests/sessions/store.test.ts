@@ -8,7 +8,7 @@ function session(id: string, updated_at: number, more: Partial<SessionView> = {}
   const never = { ended_at: null, end_reason: null, auto_reset_reason: null, resume_reason: null, parent_id: null };
   const plain = { resume_pending: false, one_shot: false, pinned: false, archived: false, turns: 0, seq: 0 };
   const named = { key: id, channel: "web", state: "open", title: null, label: id, activity: null } as const;
-  const origin = { source: UNSAID, model: null };
+  const origin = { source: UNSAID, model: null, chosen_model: null };
   return { id, created_at: 0, updated_at, ...never, ...plain, ...named, ...origin, ...more };
 }
 

@@ -11,7 +11,9 @@ from typing import Annotated, Literal
 from holdfast.configfile import BY_KIND
 
 # By channel.  Conversations are kept until their user deletes them; stored responses that are not continued are not.
-ONE_SHOT_DAYS: Mapping[str, int] = MappingProxyType({"webhook": 7, "cron": 30, "api": 7, "responses": 30, "delegate": 30})
+ONE_SHOT_DAYS: Mapping[str, int] = MappingProxyType(
+    {"webhook": 7, "cron": 30, "api": 7, "responses": 30, "delegate": 30, "background": 30}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
