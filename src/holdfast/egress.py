@@ -336,41 +336,52 @@ class Egress:
         bytes_max: int = BODY_MAX_BYTES,
         redirects_max: int = REDIRECTS_MAX,
         same_host: bool = False,
+        timeout_s: float | None = None,
     ) -> FetchedResponse:
         """Send a request and return the response.  Raises `Rejected` if it is not allowed, `Unavailable` if it fails.
 
         `headers` are sent to the first host only, because they may hold a key.  With `same_host`, a redirect to another host
         is refused.
         """
+        timeout_s = timeout_s or self._timeout_s
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(timeout_s):
                 return await self._follow(method, _parsed(url), dict(headers or {}), bytes_max, redirects_max, same_host)
         except TimeoutError:
-            raise Unavailable(f"{url} did not answer within {self._timeout_s:g} s") from None
+            raise Unavailable(f"{url} did not answer within {timeout_s:g} s") from None
         except httpx2.TimeoutException as error:
             raise Unavailable(f"{url} did not answer in time") from error
         except (httpx2.TransportError, httpx2.DecodingError) as error:
             raise Unavailable(f"{url} cannot be read: {error or type(error).__name__}") from error
 
     async def post(
-        self, url: str, body: bytes, *, headers: Mapping[str, str] | None = None, bytes_max: int = BODY_MAX_BYTES
+        self,
+        url: str,
+        body: bytes,
+        *,
+        headers: Mapping[str, str] | None = None,
+        bytes_max: int = BODY_MAX_BYTES,
+        timeout_s: float | None = None,
+        body_timeout_s: float = POST_BODY_TIMEOUT_S,
     ) -> FetchedResponse:
         """Send a body once, without following redirects, and return the response.
 
         Raises `Rejected` if it is not allowed, `Unavailable` if the request certainly was not sent, and `OutcomeUnknown` if
-        it was sent and got no response.  Errors name the host only: the address may hold a secret.
+        it was sent and got no response.  Errors name the host only: the address may hold a secret.  The body of the response
+        is read for `body_timeout_s` at most.
         """
+        timeout_s = timeout_s or self._timeout_s
         place, trace = _parsed(url), _SendTrace()
         async with contextlib.AsyncExitStack() as stack:
             try:
-                async with asyncio.timeout(self._timeout_s):
-                    sent = self._send("POST", place, headers or {}, body, trace)
+                async with asyncio.timeout(timeout_s):
+                    sent = self._send("POST", place, headers or {}, body, trace, timeout_s)
                     response = await stack.enter_async_context(sent)
             except (TimeoutError, httpx2.TransportError) as error:
                 if trace.began:
                     raise OutcomeUnknown(f"{place.host} was sent it and did not answer ({_reason(error)})") from error
                 raise Unavailable(f"{place.host} cannot be reached: {_reason(error)}") from error
-            return await _post_response(response, place, bytes_max, min(POST_BODY_TIMEOUT_S, self._timeout_s))
+            return await _post_response(response, place, bytes_max, min(body_timeout_s, timeout_s))
 
     async def close(self) -> None:
         await self._transport.aclose()
@@ -404,8 +415,10 @@ class Egress:
         headers: Mapping[str, str],
         body: bytes | None = None,
         trace: _SendTrace | None = None,
+        timeout_s: float | None = None,
     ) -> AsyncGenerator[httpx2.Response]:
-        timeout = httpx2.Timeout(self._timeout_s, connect=min(CONNECT_TIMEOUT_S, self._timeout_s))
+        timeout_s = timeout_s or self._timeout_s
+        timeout = httpx2.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s))
         request = httpx2.Request(
             method,
             url,
