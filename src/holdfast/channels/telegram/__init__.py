@@ -1,0 +1,1 @@
+"""Telegram: bots that people write to in private chats, groups and topics."""
