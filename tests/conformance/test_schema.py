@@ -32,6 +32,7 @@ from holdfast.core import (
     questions,
     segments,
     sessions,
+    showing,
     turns,
 )
 from holdfast.core.chats import AccountState, ChatMoved
@@ -61,6 +62,7 @@ from holdfast.store import removal as removal_sql
 from holdfast.store import segments as segments_sql
 from holdfast.store import sessions as sessions_sql
 from holdfast.store import settlement as settlement_sql
+from holdfast.store import showing as showing_sql
 from holdfast.store import spending as spending_sql
 from holdfast.store import turns as turns_sql
 from holdfast.store import webhooks as webhooks_sql
@@ -71,7 +73,7 @@ from holdfast.store.migrations import migrate
 from holdfast.store.opening import open_store, store_path
 from holdfast.store.retention import TABLES
 from holdfast.store.store import Store
-from tests.conformance.scenes import PICTURE, START, Scene, on_postgres, on_sqlite
+from tests.conformance.scenes import PICTURE, START, TARGET, Scene, on_postgres, on_sqlite
 from tests.conformance.test_access import key, login
 from tests.conformance.test_channels import chat_message
 from tests.conformance.test_jobs import job
@@ -111,7 +113,11 @@ async def populate(scene: Scene) -> None:
     turn = await scene.park((await scene.store.journal.append(turn, [scene.usage()]))[0], question=scene.approval())
     await scene.answer(turn, "always")
     turn = await scene.claim_and_start(turn.id)
+    await scene.store.status_lines.begin(turn.id, TARGET, showing.LineKind.STATUS)
+    await scene.store.status_lines.show(turn.id, "7")
     await scene.finish(turn, deliveries=scene.parts(turn, "hi"))
+    await scene.sql("INSERT INTO cards SELECT id, turn_id, 'q', target, NULL FROM deliveries")
+    await scene.store.kept_files.keep(b"content", scene.now)
     (segment,) = await scene.store.segments.of_session(turn.session_id)
     await scene.store.memories.absorb("local", segment.id, facts.MemoryChanges(), scene.now)
     await scene.store.segments.replayed(segment.id, "memory:new", "1 fact added", scene.now)
@@ -146,6 +152,8 @@ LISTS: dict[tuple[str, str], type[StrEnum] | set[str]] = {
     ("tool_calls", "state"): effects.CallState,
     ("tool_calls", "effect"): effects.Effect,
     ("deliveries", "state"): delivery.DeliveryState,
+    ("status_lines", "state"): showing.LineState,
+    ("status_lines", "kind"): showing.LineKind,
     ("segments", "state"): segments.SegmentState,
     ("memories", "kind"): facts.MemoryKind,
     ("questions", "about"): questions.About,
@@ -897,13 +905,14 @@ MODULES = (
     intake_sql, turns_sql, settlement_sql, forks_sql, journal_sql, deliveries_sql, segments_sql, nodes_sql, jobs_sql,
     sessions_sql, recoveries_sql, questions_sql, processes_sql, spending_sql, memories_sql, cancellation_sql, closing_sql,
     access_sql, webhooks_sql, catalog_sql, passages_sql, removal_sql, claims_sql, continuations_sql,
-    people_sql, channels_sql,
+    people_sql, channels_sql, showing_sql,
 )  # fmt: skip
 # Indexes that hold only what is on its way, so that reading all of one is no scan of what has been.
 SMALL = (
     "deliveries_due|deliveries_held|turns_claimable|turns_held|turns_waited_for|turns_in_flight|turns_interrupted|sessions_in_use"
     "|segments_one_committing_per_session|segments_one_open_per_session|segments_due|segments_idle|segments_dirty|segments_owing"
     "|questions_open|questions_one_open_per_turn|questions_of_session"
+    "|cards_open|status_lines_open"
 )
 # What a statement makes for itself, and what holds only what is on its way.
 MADE = "u|unsearched|heads|owners|asked|hits|found|spreads|ranks|said|idle"

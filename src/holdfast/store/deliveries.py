@@ -68,6 +68,10 @@ _FAIL_REST = """
      WHERE turn_id = :turn_id AND target = :target AND part > :part
        AND state IN ('pending', 'retry') AND CAST(:part AS BIGINT) > 0
 """
+_INSERT_CARD = """
+    INSERT INTO cards (delivery_id, turn_id, question_id, target) VALUES (:id, :turn_id, :question_id, :target)
+    ON CONFLICT (delivery_id) DO NOTHING
+"""
 _INSERT_BANNER = f"{_INSERT} ON CONFLICT (turn_id, target, part) DO NOTHING"
 # Whether the next send is a possible repeat was decided when it was given up.  It counts as tried once, so that it is
 # given a new chance, and is not taken for a part that has never been sent.
@@ -263,6 +267,16 @@ def _enqueue(sent: Delivery) -> Transaction[Delivery]:
     ((part,),) = yield Run(_NEXT_ASIDE, place)
     yield from insert([replace(sent, part=part)])
     return (yield from _get(sent.id))
+
+
+def ask(turn: Turn, asking: Sequence[Delivery]) -> Transaction[None]:
+    """Write the messages with which a turn that is parked asks its question."""
+    for each in asking:
+        ((part,),) = yield Run(_NEXT_ASIDE, {"turn_id": turn.id, "target": each.target})
+        yield Run(_INSERT_NOTICE, _row(replace(each, part=part)))
+        if each.extra.question_id:
+            card = {"id": each.id, "turn_id": turn.id, "question_id": each.extra.question_id, "target": each.target}
+            yield Run(_INSERT_CARD, card)
 
 
 def insert_banner(turn: Turn, target: str, text: str, now_ms: int) -> Transaction[None]:

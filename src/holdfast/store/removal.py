@@ -92,6 +92,8 @@ def _of_turns(table: str, key: str, chunk: int = CHUNK) -> _Part:
 # First what an owner's lists show beside the session, then the rest from the leaves to the root, so that nothing is left to
 # cascades, which know no limit.  Each row is deleted by its key: asked for more, PostgreSQL may read the whole table.
 _PARTS = (
+    _of_turns("status_lines", "target"),
+    _of_turns("cards", "delivery_id"),
     _of_turns("deliveries", "id"),
     _of_session("processes", "id"),
     _of_session("segments", "id"),

@@ -20,6 +20,8 @@ DEDUPE_DAYS = 30
 NODE_DAYS = 7
 SLOT_DAYS = 90
 NOTICE_DAYS = 30
+# A delivery expires after a day, and an operator may send it again.
+FILE_DAYS = 3
 # A year with its reports, and a month to write them.
 SPENDING_DAYS = 400
 
@@ -51,6 +53,9 @@ TABLES: Mapping[str, Keep] = MappingProxyType(
         "tool_calls": Keep.SESSION,
         # Notices, which have no session, are kept for a number of days.
         "deliveries": Keep.SESSION,
+        "status_lines": Keep.SESSION,
+        "cards": Keep.SESSION,
+        "kept_files": Keep.AGE,
         "segments": Keep.SESSION,
         "absorbed": Keep.SESSION,
         "replays": Keep.SESSION,

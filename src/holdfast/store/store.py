@@ -23,10 +23,11 @@ from holdfast.store.people import PeopleStore
 from holdfast.store.processes import ProcessStore
 from holdfast.store.questions import QuestionStore
 from holdfast.store.recoveries import RecoveryStore
-from holdfast.store.retention import DAY_MS, DEDUPE_DAYS, enforce
+from holdfast.store.retention import DAY_MS, DEDUPE_DAYS, FILE_DAYS, enforce
 from holdfast.store.segments import SegmentStore
 from holdfast.store.sessions import SessionStore
 from holdfast.store.settlement import Settlement
+from holdfast.store.showing import CardStore, KeptFileStore, StatusLineStore
 from holdfast.store.space import give_back
 from holdfast.store.spending import SpendingStore
 from holdfast.store.turns import TurnStore
@@ -40,6 +41,8 @@ class Store:
         # Generated secrets and the settings of webhooks are stored as they are; everything else is masked.
         self.secrets = SecretStore(database)
         self.webhooks = WebhookStore(database)
+        # Masking could damage a file; it is no text.
+        self.kept_files = KeptFileStore(database)
         if redaction:
             database = MaskedDatabase(database, redaction)
         self.database = database
@@ -56,6 +59,8 @@ class Store:
         self.spending = SpendingStore(database)
         self.memories = MemoryStore(database)
         self.deliveries = DeliveryStore(database)
+        self.status_lines = StatusLineStore(database)
+        self.cards = CardStore(database)
         self.segments = SegmentStore(database)
         self.nodes = NodeStore(database)
         self.recoveries = RecoveryStore(database)
@@ -73,6 +78,7 @@ class Store:
         )
         await self.channels.forget_messages(now_ms - DEDUPE_DAYS * DAY_MS)
         await self.people.forget(now_ms)
+        await self.kept_files.forget(now_ms - FILE_DAYS * DAY_MS)
         return pruned.sessions
 
     @property

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from holdfast.core import delegation, outages, sessions
 from holdfast.core.admission import Load
+from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Call
 from holdfast.core.events import ApprovalAnswered, EntryKind, MessageJoined, TurnAccepted, TurnCompleted
 from holdfast.core.intake import Image, Once
@@ -17,7 +18,7 @@ from holdfast.core.questions import Question
 from holdfast.core.turns import Turn, TurnEvent, TurnState
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store import claims, dedupe, journal, locks, questions, rows
+from holdfast.store import claims, dedupe, deliveries, journal, locks, questions, rows
 from holdfast.store.claims import Claims
 from holdfast.store.database import Database, Dialect, Lock, Params, Run, Together, Transaction
 
@@ -186,16 +187,22 @@ class TurnStore:
         )
 
     async def park(
-        self, turn: Turn, drafts: list[DraftEntry], question: Question, calls: Sequence[tuple[Call, Call]] = ()
+        self,
+        turn: Turn,
+        drafts: list[DraftEntry],
+        question: Question,
+        calls: Sequence[tuple[Call, Call]] = (),
+        asking: Sequence[Delivery] = (),
     ) -> tuple[Turn, list[Entry]]:
         """Leave a running turn waiting for a person; it costs nothing until they answer.
 
-        `calls` are the moves of the tool calls that the answer is about, or that wait with them.
+        `calls` are the moves of the tool calls that the answer is about, or that wait with them.  `asking` are the messages
+        that take the question to a chat.
         """
         dialect = self._database.dialect
         return await self._database.write(
-            lambda: _park(dialect, turn, drafts, question, calls),
-            wakes=lambda _: (f"appended:{turn.session_id}",),
+            lambda: _park(dialect, turn, drafts, question, calls, asking),
+            wakes=lambda _: (f"appended:{turn.session_id}", *(("deliveries",) if asking else ())),
         )
 
     async def defer(self, turn: Turn, drafts: list[DraftEntry], retry_at: int, now_ms: int) -> tuple[Turn, list[Entry]]:
@@ -335,7 +342,12 @@ def unmoved(turn: Turn, state: TurnState, nth: int | None) -> Transaction[Turn]:
 
 
 def _park(
-    dialect: Dialect, turn: Turn, drafts: list[DraftEntry], question: Question, calls: Sequence[tuple[Call, Call]]
+    dialect: Dialect,
+    turn: Turn,
+    drafts: list[DraftEntry],
+    question: Question,
+    calls: Sequence[tuple[Call, Call]],
+    asking: Sequence[Delivery],
 ) -> Transaction[tuple[Turn, list[Entry]]]:
     yield Lock([locks.session(turn.session_id)])
     parked = turn.on(TurnEvent.ASK)
@@ -347,6 +359,7 @@ def _park(
     for before, after in calls:
         yield from journal.save_call(before, after)
     yield from questions.ask(turn, question, drafts[-1].at)
+    yield from deliveries.ask(turn, asking)
     return (yield from journal.write_held(replace(parked, node_id=None), drafts))
 
 
