@@ -463,3 +463,9 @@ def test_each_account_has_a_secret_of_its_own_that_telegram_takes() -> None:
     assert one != two
     assert len(one) == 43
     assert one.replace("-", "").replace("_", "").isalnum()
+
+
+async def test_an_address_that_telegram_does_not_take_is_told() -> None:
+    async with telegram() as there, a_platform(there, webhook=Webhook(url="ftp://agent.example/x", secret="s")) as bot:
+        with pytest.raises(AccountRefused, match="An HTTPS URL must be provided"):
+            await next_of(bot.listen(None))

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from holdfast.channels.chat.port import LocalFile
+from holdfast.channels.telegram.config import TOKEN
 from holdfast.egress import Egress, FetchedResponse
 from holdfast.errors import AccountRefused, AccountTaken, OutcomeUnknown, Rejected, Unavailable
 
@@ -61,9 +62,11 @@ class _Answer(msgspec.Struct):
 class BotApi:
     """The methods of one bot, at Telegram or at a Bot API server of the operator's own."""
 
-    def __init__(self, api_base: str, token: str) -> None:
+    def __init__(self, api_base: str, token: str, hint: str = "put it into the settings") -> None:
         self._base = api_base.rstrip("/")
         self._token = token
+        # What to do about a token that is missing or wrong.
+        self._hint = hint
         self.host = urlsplit(api_base).netloc
         self._egress = Egress.to(api_base, TIMEOUT_S)
 
@@ -93,6 +96,8 @@ class BotApi:
 
         Raises `AccountRefused`, `AccountTaken`, `BadRequest`, `Rejected`, `Unavailable` and `OutcomeUnknown`.
         """
+        if not TOKEN.fullmatch(self._token):
+            raise AccountRefused(f"there is no valid token of the bot: {self._hint}")
         body, media_type = _encoded(parameters, file)
         # Only the path that has the token is ours; `post` names nothing but the host in its errors.
         answer = await self._egress.post(
@@ -132,7 +137,9 @@ class BotApi:
             case 404 if _METHOD_UNKNOWN in said.lower():
                 return Rejected(f"the Bot API at {self.host} has no {method}; it may be an old one")
             case 401 | 404:
-                return AccountRefused(f"Telegram does not know this bot ({code} {said}); get its token from @BotFather")
+                return AccountRefused(
+                    f"Telegram does not know this bot ({code} {said}); ask @BotFather for its token, and {self._hint}"
+                )
             case 409:
                 return AccountTaken(f"another program receives the messages of this bot: {said}")
             case 429:

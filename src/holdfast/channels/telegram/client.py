@@ -233,7 +233,10 @@ class TelegramPlatform:
     async def _watch(self, webhook: Webhook) -> AsyncGenerator[Batch]:
         """Have Telegram post updates, and yield an empty batch each time that it confirms that it does."""
         parameters = {"url": webhook.url, "secret_token": webhook.secret, "allowed_updates": UPDATES}
-        await self._api.ask("setWebhook", parameters, bool)
+        try:
+            await self._api.ask("setWebhook", parameters, bool)
+        except BadRequest as error:
+            raise AccountRefused(f"Telegram does not post to {_host(webhook.url)}: {error}") from error
         failed_at: int | None = None
         while True:
             info = await self._api.ask("getWebhookInfo", {}, _WebhookInfo)
