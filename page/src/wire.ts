@@ -658,6 +658,11 @@ export interface Receipt {
   reply?: string | null;
 }
 
+/** How many events a request held. */
+export interface Received {
+  events: number;
+}
+
 /** Something that a provider recalls for a turn. */
 export interface Recollection {
   text: string;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from holdfast.engine.engine import Engine
 from holdfast.home_files import OPENING
 from holdfast.operations.approvals import Approvals
 from holdfast.operations.caller import OPERATOR, Caller
+from holdfast.operations.chat_requests import ChatRequests
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.gateway import AgentView, Gateway
 from holdfast.operations.jobs import Jobs
@@ -36,6 +37,7 @@ from holdfast.targets import Targets
 
 if TYPE_CHECKING:
     # A command that is a gateway for a moment needs none of it.
+    from holdfast.channels.chat.account import ChatAccount
     from holdfast.operations.upkeep import Upkeep
 
 
@@ -58,6 +60,7 @@ class ServiceParts:
     commits: Commits = field(default_factory=Commits)
     workspace: Uploads | None = None
     trusted_owners: Container[str] = ()
+    accounts: Mapping[str, ChatAccount] = field(default_factory=dict[str, "ChatAccount"])
 
     def services(self, caller: Caller = OPERATOR) -> Services:
         """Return the services for a caller."""
@@ -115,6 +118,7 @@ class ServiceParts:
             **{each.name: getattr(services, each.name) for each in fields(services)},
             messages=Messages(store=self.store, caller=caller, clock=self.clock, engine=services.gateway.engine),
             uploads=UploadedFiles(caller=caller, workspace=self.workspace, trusted_owners=self.trusted_owners),
+            chat_requests=ChatRequests(store=self.store, clock=self.clock, accounts=self.accounts),
             upkeep=upkeep,
         )
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, get_type_hints
 
 from holdfast.operations.approvals import Approvals
+from holdfast.operations.chat_requests import ChatRequests
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.gateway import Gateway
 from holdfast.operations.jobs import Jobs
@@ -50,6 +51,7 @@ class ServerServices(Services):
 
     messages: Messages
     uploads: UploadedFiles
+    chat_requests: ChatRequests
     upkeep: Upkeep
 
 

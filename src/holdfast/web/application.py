@@ -24,6 +24,7 @@ from holdfast.operations.services import ServerServices
 from holdfast.web import page
 from holdfast.web.activity import ActivityStream
 from holdfast.web.answers import apologise, refusal, refuse, starve
+from holdfast.web.chat_requests import ChatRequestEndpoint
 from holdfast.web.clients import Clients
 from holdfast.web.completions import Completions
 from holdfast.web.endpoints import Endpoint, EndpointGroup, route
@@ -55,6 +56,7 @@ def endpoints(
     # A request is compared with one after the other, so what comes often stands first.
     groups: Sequence[EndpointGroup] = (
         Receiving(),
+        ChatRequestEndpoint(),
         Completions(streams, clients, models),
         Responses(streams, clients, models),
         Runs(streams, clients),
