@@ -22,7 +22,7 @@ from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.transcript import Role
 from holdfast.core.turns import Turn, TurnState
 from holdfast.core.usage import Usage
-from holdfast.errors import ModelRejected, ModelUnavailable
+from holdfast.errors import ConfigInvalid, ModelRejected, ModelUnavailable
 from holdfast.store.store import Store
 from tests.agent.world import Lever, agent_of, assert_every_call_has_its_result, items_of, shape
 from tests.engine.players import HeldTool, Puppet, in_state, text_of
@@ -557,3 +557,27 @@ async def test_usage_of_a_long_conversation_calibrates_the_estimate(open_it: Ope
             await answered(engine, store, "one")
             assert (await answered(engine, store, "two")).state is TurnState.COMPLETED
         assert len(model.requests) == 3
+
+
+async def test_the_model_of_the_conversation_answers_and_the_configured_one_where_it_cannot_be_opened(open_it: Open) -> None:
+    other = ScriptedModel([["from the other"]])
+
+    def opening(name: str) -> ScriptedModel:
+        if name == "gone:model":
+            raise ConfigInvalid("the chosen model: unknown provider 'gone'")
+        return other
+
+    async with opened(open_it) as store:
+        agent, model = agent_of([["one"], ["three"]], store, chosen=opening)
+        async with running_engine(store, agent) as engine:
+            first = await answered(engine, store, "one")
+            await store.sessions.change(first.session_id, model="other:model")
+            await answered(engine, store, "two")
+            await store.sessions.change(first.session_id, model="gone:model")
+            last = await engine.inbox.accept(message("three"))
+            await settled(store, last)
+        items = await items_of(store, last)
+        assert [item.text for item in items if item.role is Role.ASSISTANT] == ["three"]
+        (note,) = [item.text for item in items if item.role is Role.NOTE]
+        assert "gone:model was chosen here" in note
+        assert (len(model.requests), len(other.requests)) == (2, 1)

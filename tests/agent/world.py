@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from holdfast.agent.loop import ModelAgent
-from holdfast.agent.models.port import AssistantMessage, Message, Request, ToolMessage, UserMessage
+from holdfast.agent.models.port import AssistantMessage, Message, Model, Request, ToolMessage, UserMessage
 from holdfast.agent.models.scripted import Script, ScriptedModel, Step
 from holdfast.agent.prompt import Prompt
 from holdfast.agent.toolbox import Toolbox
@@ -82,6 +82,7 @@ def agent_of(
     agent: AgentConfig | None = None,
     budget: BudgetConfig | None = None,
     clock: Any = None,
+    chosen: Callable[[str], Model] | None = None,
 ) -> tuple[ModelAgent, ScriptedModel]:
     """Return an agent and the model behind it."""
     model = script if isinstance(script, ScriptedModel) else ScriptedModel(script)
@@ -96,6 +97,7 @@ def agent_of(
         agent=config,
         budget=budget or BudgetConfig(),
         clock=clock,
+        chosen=chosen,
     )
     return made, model
 

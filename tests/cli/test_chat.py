@@ -244,3 +244,53 @@ def test_whoever_leaves_in_the_middle_of_an_answer_is_told_what_becomes_of_it(te
         typist.sees("The answer is finished first, .*")
     (turn,) = terminal.read("turns", "list", "own")["items"]
     assert turn["state"] == "completed"
+
+
+def test_commands_are_offered_while_one_is_typed_and_completed(terminal: Terminal) -> None:
+    with serving(terminal), chatting(terminal) as typist:
+        typist.type("/st")
+        typist.sees("/stop  /status  /steer", "› /st")
+        typist.type("at")
+        typist.sees("/status: show where this conversation stands", "› /stat")
+        typist.type("\t\n")
+        typist.sees("Conversation terminal .*", "›")
+
+
+def test_the_model_of_a_conversation_is_chosen_in_it(terminal: Terminal, tmp_path: Path) -> None:
+    """The choice is used by the next turn, survives a restart, and is shown where the conversation is."""
+    with model(tmp_path) as settings:
+        with serving(terminal, **settings), chatting(terminal) as typist:
+            typist.type("/model tokenz\n")
+            typist.sees("There is no model 'tokenz' to choose; did you mean openai:tokens\\?", "›")
+            typist.type("/model tokens\n")
+            typist.sees("openai:tokens answers in this conversation from the next message on\\.", "›")
+        with serving(terminal, **settings), chatting(terminal) as typist:
+            typist.sees("Holdfast · session terminal · openai:tokens .*")
+            typist.type("hello\n")
+            typist.sees("openai:tokens · .* in, .* out.*")
+    assert terminal.read("sessions", "show", "terminal")["session"]["model"] == "openai:tokens"
+    assert "model      openai:tokens" in terminal.type("sessions", "show", "terminal").output
+
+
+def test_a_conversation_from_elsewhere_goes_on_in_the_terminal(terminal: Terminal) -> None:
+    with serving(terminal):
+        assert terminal.type("ask", "--session", "garden", "herons; count to 1").exit_code == 0
+        with chatting(terminal) as typist:
+            typist.type("/sessions\n")
+            typist.sees("1\\. “terminal” .*this one\\)", "2\\. “herons; count to 1” .*", ".*/resume.*", "›")
+            typist.type("/resume herons\n")
+            typist.sees("Going on with “herons; count to 1” .*", ".*herons.*", ".*You wrote: “herons; count to 1”.*", "›")
+            typist.type("and storks; count to 1\n")
+            typist.sees(".*“and storks; count to 1”.*", "›")
+    said = [item["text"] for item in terminal.read("sessions", "show", "garden")["items"] if item["role"] == "user"]
+    assert said == ["herons; count to 1", "and storks; count to 1"]
+
+
+def test_a_command_gives_permission_in_the_terminal(terminal: Terminal) -> None:
+    with serving(terminal), chatting(terminal) as typist:
+        typist.type("run: rm -rf ../elsewhere; count to 2\n")
+        typist.sees("! May I run this command.*", " +rm -rf ../elsewhere", "› \\[o\\]nce .*")
+        typist.type("/deny not that one\n")
+        typist.sees("✗ terminal  rm -rf ../elsewhere  .*", ".*1 2\\.", "›")
+    items = terminal.read("sessions", "show", "terminal")["items"]
+    assert next(item["result"] for item in items if item["name"] == "terminal").endswith("They said: not that one")

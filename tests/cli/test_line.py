@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.cli.line import Line
+from holdfast.core.commands import completed
 
 LEFT, UP, DOWN = "\x1b[D", "\x1b[A", "\x1b[B"
 
@@ -70,3 +71,12 @@ def test_what_is_cleared_is_not_remembered() -> None:
     assert line.clear() == "secret"
     line.feed(UP)
     assert (line.text, line.history) == ("", [])
+
+
+def test_the_tabulator_completes_a_command_and_is_a_tabulator_elsewhere() -> None:
+    line = Line(complete=completed)
+    line.feed("/mod\tx\t")
+    assert line.text == "/model x\t"
+    line.clear()
+    line.feed("\x1b[200~/mod\t\x1b[201~")
+    assert line.text == "/mod\t"

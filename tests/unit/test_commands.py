@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.core.commands import COMMANDS, HELP, ChatCommand, CommandName, completions, is_compress, parse
+from holdfast.core.commands import COMMANDS, HELP, ChatCommand, CommandName, completed, completions, hint, is_compress, parse
 
 
 @pytest.mark.parametrize("name", CommandName)
@@ -36,6 +36,18 @@ def test_the_beginning_of_a_name_is_completed() -> None:
     assert completions("/") == COMMANDS
     assert [each.name for each in completions("/MODEL")] == ["model"]
     assert completions("/model ") == completions("model") == completions("") == completions("/etc") == ()
+
+
+def test_the_tabulator_completes_what_can_only_go_on_in_one_way() -> None:
+    assert [completed(text) for text in ("/mo", "/re", "/st", "/ret", "/xyz", "/model x", "hello", "")] == [
+        "/model ", "/re", "/st", "/retry", "/xyz", "/model x", "hello", ""
+    ]  # fmt: skip
+
+
+def test_a_hint_names_the_commands_or_explains_the_one() -> None:
+    assert hint("/st") == "/stop  /status  /steer"
+    assert hint("/mod") == "/model [NAME]: choose the model of this conversation, or show it"
+    assert hint("hello") == hint("/model x") == ""
 
 
 def test_the_command_to_compress_goes_to_the_agent() -> None:

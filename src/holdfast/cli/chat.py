@@ -45,9 +45,10 @@ _FINISHES = "The answer is finished first, for no other gateway runs; Ctrl-C end
 async def chat(frame: Frame, key: str) -> None:
     """Chat in the terminal.  Write on while it answers; Ctrl-C stops an answer, Ctrl-D leaves."""
     async with frame.services() as services:
-        where = visible(f" · session {key} · {tilde(frame.home)} · Ctrl-D leaves")
-        console.print(Text.assemble(("Holdfast", "bold"), (where, "dim")))
         session = await open_session(services, key)
+        model = f" · {session.chosen_model}" if session.chosen_model else ""
+        where = visible(f" · session {key}{model} · {tilde(frame.home)} · Ctrl-D leaves")
+        console.print(Text.assemble(("Holdfast", "bold"), (where, "dim")))
         transcript = await services.sessions.transcript(session.id)
         question = await _open_question(services, session.id)
         for item in transcript.items[-_SHOWN_AT_START:]:
@@ -167,15 +168,26 @@ class Chat:
             if receipt.reply is not None:
                 self._page.print(Text(visible(receipt.reply), "dim"))
             if receipt.session_id and receipt.session_id != self._session.id:
-                await self._move(receipt.session_id)
+                await self._move(receipt.session_id, is_new=bool(receipt.turn_id))
 
-    async def _move(self, session_id: SessionId) -> None:
-        """Go on in another session, which a message has opened: its journal begins with that."""
+    async def _move(self, session_id: SessionId, *, is_new: bool) -> None:
+        """Go on in another session: one that a message has opened, or one that was resumed, whose end is shown."""
         self._follower.cancel()
         self._session = await self._services.sessions.get(session_id)
         self._narrator.live.clear()
         self._narrator.answered()
-        self._follow(session_id, 0)
+        self._follow(session_id, 0 if is_new else await self._show_end())
+
+    async def _show_end(self) -> int:
+        """Show the last of what was said in the session, and return where to follow it from."""
+        transcript = await self._services.sessions.transcript(self._session.id)
+        for item in transcript.items[-_SHOWN_AT_START:]:
+            with console.capture() as shown:
+                print_item(item)
+            self._page.print(Text.from_ansi(shown.get().rstrip("\n")))
+        if question := await _open_question(self._services, self._session.id):
+            self._narrator.ask(question)
+        return transcript.seq
 
     async def _say_farewell(self) -> None:
         if question := self._narrator.question:

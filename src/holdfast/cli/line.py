@@ -87,6 +87,8 @@ class Line:
     text: str = ""
     cursor: int = 0
     history: list[str] = field(default_factory=list[str])
+    # What the tabulator makes of the text.
+    complete: Callable[[str], str] = lambda text: text
     _at: int = 0
     _pending: str = ""
     _pasting: bool = False
@@ -126,6 +128,8 @@ class Line:
             self._set(*edit(before, after))
         elif name in _RECALLS:
             self._recall(self._at + _RECALLS[name])
+        elif key == "\t" and not (self._pasting or after) and (completed := self.complete(before)) != before:
+            self._set(completed, "")
         elif key in "\n\t" or key.isprintable():
             self._set(before + key, after)
 

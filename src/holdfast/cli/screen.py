@@ -22,6 +22,7 @@ from rich.text import Text
 
 from holdfast.cli.frame import console, print_text, visible
 from holdfast.cli.line import Line
+from holdfast.core import commands
 
 _PIECES = re.compile(r"\n|[^\S\n]+|\S+")
 _TAB = "    "
@@ -113,7 +114,7 @@ class TerminalScreen:
     is_live = True
 
     def __init__(self) -> None:
-        self._typed = Line()
+        self._typed = Line(complete=commands.completed)
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._hint = ""
@@ -229,7 +230,7 @@ class TerminalScreen:
     def _draw(self) -> None:
         width = _width()
         typed = visible(self._typed.text).replace("\n", "⏎").replace("\t", " ")
-        status = _cut(self._status, width - 1)
+        status = _cut(commands.hint(self._typed.text) or self._status, width - 1)
         head = f"{_styled(status, 'dim')}\n" if status else ""
         hint = "" if typed else _styled(_cut(self._hint, width - 4), "dim")
         self._write(f"\n{head}{_styled('›', 'bold cyan')} {typed}{hint}")

@@ -27,7 +27,7 @@ from holdfast.core.search import fold
 from holdfast.core.sessions import TITLE, Activity, SessionState
 from holdfast.core.transcript import COMPACTED, Item, Role
 from holdfast.ids import SessionId, TurnId
-from holdfast.operations.conversation import SessionView, SourceView, Transcript
+from holdfast.operations.conversation import SessionView, Transcript
 from holdfast.operations.export import ExportFormat, written
 from holdfast.operations.services import Services
 from holdfast.operations.sessions import Change, Fork, Pruning, looks_like_id
@@ -92,14 +92,14 @@ async def list_(
 @click.argument("session")
 @with_json
 async def show(frame: Frame, session: str, as_json: bool) -> None:
-    """Show the transcript of SESSION (its id or its key), and its source."""
+    """Show the transcript of SESSION (its id or its key), with its source and the model that was chosen for it."""
     async with frame.reading_services() as services:
         transcript = await services.sessions.transcript((await find(services, session)).id)
         retry_at = await _retry_at(services, transcript)
     if as_json:
         print_json(transcript)
         return
-    _print_source(transcript.session.source)
+    _print_origin(transcript.session)
     for item in transcript.items:
         print_item(item)
     if retry_at:
@@ -288,9 +288,11 @@ def print_item(item: Item) -> None:
             say(item.text, style)
 
 
-def _print_source(source: SourceView) -> None:
-    """Print the source of a session, such as its chat; a session from the command line has none."""
-    said = {name: value for name, value in asdict(source).items() if value}
+def _print_origin(session: SessionView) -> None:
+    """Print the source of a session, such as its chat, and its model; one from the command line may have neither."""
+    said = {name: value for name, value in asdict(session.source).items() if value}
+    if session.chosen_model:
+        said["model"] = session.chosen_model
     for name, value in said.items():
         say(f"{name:<10} {value}", "dim", soft_wrap=True)
     if said:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 
 
 class CommandName(StrEnum):
@@ -96,6 +97,22 @@ def is_compress(text: str) -> bool:
 def usage(name: CommandName) -> str:
     """Say how a command is written."""
     return next(f"{each.usage}: {each.text}" for each in COMMANDS if each.name is name)
+
+
+def completed(text: str) -> str:
+    """Return a text as far as it can only be continued in one way, with a space where an argument follows."""
+    found = completions(text)
+    if not found:
+        return text
+    letters = zip(*(each.name for each in found), strict=False)
+    common = "".join(same[0] for same in takewhile(lambda each: len(set(each)) == 1, letters))
+    return f"/{common} " if len(found) == 1 and found[0].argument else f"/{common}"
+
+
+def hint(text: str) -> str:
+    """Say which commands a text may become; empty for any other text."""
+    found = completions(text)
+    return f"{found[0].usage}: {found[0].text}" if len(found) == 1 else "  ".join(f"/{each.name}" for each in found)
 
 
 def completions(text: str) -> tuple[CommandHelp, ...]:
