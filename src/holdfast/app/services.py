@@ -15,6 +15,7 @@ from holdfast.engine.engine import Engine
 from holdfast.home_files import OPENING
 from holdfast.operations.approvals import Approvals
 from holdfast.operations.caller import OPERATOR, Caller
+from holdfast.operations.channels import Channels
 from holdfast.operations.chat_requests import ChatRequests
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.gateway import AgentView, Gateway
@@ -25,6 +26,7 @@ from holdfast.operations.logins import Logins
 from holdfast.operations.memories import Commits, Memories
 from holdfast.operations.messages import Messages
 from holdfast.operations.offline import absent, offline
+from holdfast.operations.people import Pairings, People
 from holdfast.operations.processes import Processes
 from holdfast.operations.services import ServerServices, Services, nouns
 from holdfast.operations.sessions import Sessions, unrepaired
@@ -90,6 +92,11 @@ class ServiceParts:
                 url=life.url,
                 signing_secret=self.channels.url.secret,
             ),
+            channels=Channels(
+                store=store, accounts=self.channels.accounts, clock=clock, home=Path(life.home), redaction=self.redaction
+            ),
+            people=People(store=store, accounts=self.channels.accounts),
+            pairings=Pairings(store=store, caller=caller, clock=clock),
             memories=Memories(
                 store=store,
                 caller=caller,

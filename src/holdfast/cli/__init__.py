@@ -7,6 +7,7 @@ import click
 from holdfast import __version__
 from holdfast.cli.approvals import approvals
 from holdfast.cli.ask import ask
+from holdfast.cli.channels import channels
 from holdfast.cli.chat import chat
 from holdfast.cli.control import restart, status, stop
 from holdfast.cli.deliveries import deliveries
@@ -17,6 +18,7 @@ from holdfast.cli.jobs import jobs
 from holdfast.cli.keys import keys
 from holdfast.cli.link import link
 from holdfast.cli.memory import memory
+from holdfast.cli.pair import pair
 from holdfast.cli.processes import processes
 from holdfast.cli.serve import serve
 from holdfast.cli.sessions import sessions
@@ -54,6 +56,8 @@ for command in (
     jobs,
     memory,
     webhooks,
+    channels,
+    pair,
     keys,
     link,
     store,

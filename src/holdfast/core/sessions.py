@@ -62,7 +62,9 @@ class Source:
     chat_name: str = ""
     chat_type: str = ""
     thread_id: str = ""
+    # The id of the user.
     user: str = ""
+    user_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

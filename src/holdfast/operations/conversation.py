@@ -32,8 +32,7 @@ class SourceView:
             chat_type=source.chat_type or None,
             thread_id=source.thread_id or None,
             user_id=source.user or None,
-            # No channel knows what its users are called yet.
-            user_name=None,
+            user_name=source.user_name or None,
         )
 
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, get_type_hints
 
 from holdfast.operations.approvals import Approvals
+from holdfast.operations.channels import Channels
 from holdfast.operations.chat_requests import ChatRequests
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.gateway import Gateway
@@ -17,6 +18,7 @@ from holdfast.operations.keys import Keys
 from holdfast.operations.logins import Logins
 from holdfast.operations.memories import Memories
 from holdfast.operations.messages import Messages
+from holdfast.operations.people import Pairings, People
 from holdfast.operations.processes import Processes
 from holdfast.operations.sessions import Sessions
 from holdfast.operations.turns import Turns
@@ -41,6 +43,9 @@ class Services:
     deliveries: Deliveries
     keys: Keys
     webhooks: Webhooks
+    channels: Channels
+    people: People
+    pairings: Pairings
     memories: Memories
     logins: Logins
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 from holdfast.core.delivery import Delivery, DeliveryState
 from holdfast.core.obligations import Obligations
 from holdfast.ids import SessionId
 from holdfast.store import rows
-from holdfast.store.database import Database, Params, Run, Transaction
+from holdfast.store.database import Database, Params, Row, Run, Transaction
 
 
 def _page(narrowed: str) -> str:
@@ -33,6 +36,13 @@ _OWED_DELIVERIES = """
     SELECT (SELECT COUNT(*) FROM deliveries WHERE state IN ('pending', 'retry') OR (state = 'unknown' AND repeats = 0))
          + (SELECT COUNT(*) FROM deliveries WHERE node_id IS NOT NULL)
 """
+# By their targets, which begin with the name of a channel.
+_OWED_BY_TARGET = """
+    SELECT target, COUNT(*) FROM deliveries
+     WHERE state IN ('pending', 'retry') OR (state = 'unknown' AND repeats = 0) GROUP BY target
+ UNION ALL
+    SELECT target, COUNT(*) FROM deliveries WHERE node_id IS NOT NULL GROUP BY target
+"""
 
 
 class Catalog:
@@ -40,6 +50,13 @@ class Catalog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    async def pending_by_channel(self) -> Mapping[str, int]:
+        """Return how many deliveries each channel has still to send."""
+        found: Counter[str] = Counter()
+        for target, count in await self._database.read(_owed_by_target):
+            found[target.partition(":")[0]] += count
+        return found
 
     async def deliveries(
         self,
@@ -65,6 +82,10 @@ class Catalog:
     async def obligations(self) -> Obligations:
         """Count the answers and the messages that are owed; what memory is owed the ledger counts."""
         return await self._database.read(_obligations)
+
+
+def _owed_by_target() -> Transaction[list[Row]]:
+    return (yield Run(_OWED_BY_TARGET))
 
 
 def _deliveries(sql: str, params: Params) -> Transaction[list[Delivery]]:
