@@ -73,6 +73,9 @@ export const COMMANDS = {
   help: { argument: "", help: "show this list" },
 } as const;
 
+/** How an account stands with its platform. */
+export type AccountState = "connected" | "connecting" | "refused" | "stopped" | "taken";
+
 /** What the turn of a session is doing that is not settled yet. One that is `RETRYING` waits for its model. */
 export type Activity = "queued" | "retrying" | "running" | "waiting";
 
@@ -90,6 +93,11 @@ export interface AgentView {
 export interface Answer {
   text: string;
   question_id?: string | null;
+}
+
+/** As what a person is let in: a guest has tools that use their own data only, a trusted person all tools, and the operator may decide everything. */
+export interface Approval {
+  role?: PeopleRole;
 }
 
 /** A question that a turn waits with. `id` is short, for people; the turn's id and the question's are the whole. */
@@ -119,6 +127,40 @@ export interface Change {
   archived?: boolean | null;
   model?: string | null;
 }
+
+/** Settings of an account that are tried and not kept. They go before those that the account `name` has. */
+export interface ChannelPlan {
+  kind: string;
+  name?: string;
+  settings?: Record<string, string>;
+}
+
+/** What a platform said when it was asked who the account is. */
+export interface ChannelTrial {
+  ok: boolean;
+  problem: string | null;
+  hint: string | null;
+  bot_id?: string | null;
+  bot_name?: string | null;
+  bot_url?: string | null;
+}
+
+/** An account of a chat platform. `last_receive_at` is when the platform last answered a request for messages. */
+export interface ChannelView {
+  name: string;
+  kind: string;
+  enabled: boolean;
+  state: AccountState;
+  last_receive_at: number | null;
+  problem: string | null;
+  pending_deliveries: number;
+  bot_name: string | null;
+  bot_url: string | null;
+  home: string | null;
+}
+
+/** How the operator decides about a person who asks. */
+export type Choice = "deny" | "guest" | "me" | "trusted";
 
 /** The model of the configuration file. */
 export interface ChosenModel {
@@ -332,7 +374,7 @@ export interface Image {
 
 /** One thing in a transcript. `recovered` marks what was shown by an attempt that never came to its end. */
 export interface Item {
-  role: Role;
+  role: TranscriptRole;
   turn_id: string;
   at: number;
   text?: string;
@@ -523,6 +565,12 @@ export interface PageOfApprovalView {
 }
 
 /** One page of a list; with `next_cursor` the next one can be asked for. */
+export interface PageOfChannelView {
+  items: ChannelView[];
+  next_cursor?: string | null;
+}
+
+/** One page of a list; with `next_cursor` the next one can be asked for. */
 export interface PageOfDelivery {
   items: Delivery[];
   next_cursor?: string | null;
@@ -549,6 +597,18 @@ export interface PageOfKeyView {
 /** One page of a list; with `next_cursor` the next one can be asked for. */
 export interface PageOfMemoryView {
   items: MemoryView[];
+  next_cursor?: string | null;
+}
+
+/** One page of a list; with `next_cursor` the next one can be asked for. */
+export interface PageOfPairingView {
+  items: PairingView[];
+  next_cursor?: string | null;
+}
+
+/** One page of a list; with `next_cursor` the next one can be asked for. */
+export interface PageOfPersonView {
+  items: PersonView[];
   next_cursor?: string | null;
 }
 
@@ -582,10 +642,36 @@ export interface PageOfTurnView {
   next_cursor?: string | null;
 }
 
+/** A person who asks to be let in. The code is known to that person alone. */
+export interface PairingView {
+  id: string;
+  account: string;
+  user_id: string;
+  user_name: string;
+  asked_at: number;
+  expires_at: number;
+  message: string;
+}
+
 /** A session whose debt is to be paid. Without `wait`, the answer is immediate if another commit is paying it. */
 export interface Payment {
   session_id?: string | null;
   wait?: boolean;
+}
+
+/** What a person may do. */
+export type PeopleRole = "guest" | "operator" | "trusted";
+
+/** A person who is let in. One without a time of approval is named by `allow` of the account. */
+export interface PersonView {
+  person: string;
+  account: string;
+  user_id: string;
+  user_name: string;
+  role: PeopleRole;
+  owner: string;
+  approved_at: number | null;
+  last_seen_at: number | null;
 }
 
 /** Where in its life a gateway is. */
@@ -715,6 +801,16 @@ export interface RevokedKey {
   last: boolean;
 }
 
+/** A person who is no longer let in. */
+export interface RevokedPerson {
+  revoked: string;
+}
+
+/** Another role for a person. */
+export interface RoleChange {
+  role: PeopleRole;
+}
+
 /** A webhook route to be added, or changed where one of that name was added before. Without a `secret` a new route gets a random one, and a changed route keeps its own. */
 export interface RoutePlan {
   name: string;
@@ -835,6 +931,14 @@ export interface SettingsView {
   problem?: string | null;
 }
 
+/** How a request was settled. `new` is false where it had been settled the same way before. */
+export interface SettledPairing {
+  id: string;
+  person: string;
+  choice: Choice;
+  new: boolean;
+}
+
 /** Whether a model is still to be chosen, the one that is chosen, and the providers to choose from. */
 export interface SetupView {
   needed: boolean;
@@ -936,6 +1040,9 @@ export interface Transcript {
   seq: number;
   next_cursor?: string | null;
 }
+
+/** Whose an item is. What a client says was said before its message is `PRIOR`; its kind is who said it. */
+export type TranscriptRole = "assistant" | "marker" | "note" | "prior" | "question" | "reasoning" | "tool" | "user";
 
 /** The result of one small request. */
 export interface Trial {

@@ -85,7 +85,7 @@ class Channels:
     @operation("GET /api/channels", "List the accounts of chat platforms", scope=ADMIN, offline=True)
     async def list(self) -> Page[ChannelView]:
         records = {each.name: each for each in await self.store.channels.list()}
-        pending = await self.store.catalog.pending_by_channel() if self.accounts else {}
+        pending: Mapping[str, int] = await self.store.catalog.pending_by_channel() if self.accounts else {}
         return Page(
             items=[
                 self._view(name, settings, records.get(name), pending.get(name, 0))
