@@ -238,6 +238,10 @@ class Carrier(Protocol):
         """Cut an answer into parts that the target takes."""
         ...
 
+    def ask(self, turn: Turn, question: Question, target: str, now_ms: int) -> Sequence[Delivery]:
+        """Return the messages that take a question of a turn to the people who may answer it; none where nobody reads."""
+        ...
+
     async def send(self, sent: Delivery) -> str:
         """Send one part and return the far side's receipt.
 

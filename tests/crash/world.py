@@ -13,8 +13,10 @@ from typing import Any
 from holdfast.agent.scripted import FunctionTool
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Effect
+from holdfast.core.questions import Question
 from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
+from holdfast.core.turns import Turn
 from holdfast.errors import Unavailable
 from holdfast.memory.provider import Provider
 from holdfast.store.database import Database, Row, Run, Transaction
@@ -75,6 +77,9 @@ class WorldCarrier:
     def split(self, text: str) -> Sequence[str]:
         middle = len(text) // 2
         return [text[:middle], text[middle:]]
+
+    def ask(self, turn: Turn, question: Question, target: str, now_ms: int) -> Sequence[Delivery]:
+        return ()
 
     async def send(self, sent: Delivery) -> str:
         self._world.note("sent", id=sent.id, turn_id=sent.turn_id, part=sent.part, text=sent.outgoing)

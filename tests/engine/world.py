@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from holdfast.core.delivery import Delivery
 from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.questions import Question
 from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, Turn
@@ -216,6 +217,9 @@ class RecordingCarrier:
 
     def split(self, text: str) -> Sequence[str]:
         return text.split("|")
+
+    def ask(self, turn: Turn, question: Question, target: str, now_ms: int) -> Sequence[Delivery]:
+        return ()
 
     async def send(self, sent: Delivery) -> str:
         self.sent.append(sent)

@@ -23,9 +23,10 @@ from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import settles
 from holdfast.core.keys import LOCAL
+from holdfast.core.questions import Question
 from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
-from holdfast.core.turns import IN_FLIGHT, Cause, Mode
+from holdfast.core.turns import IN_FLIGHT, Cause, Mode, Turn
 from holdfast.drill.commits import Commit
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.tuning import Tuning
@@ -69,6 +70,9 @@ class LedgerCarrier:
     def split(self, text: str) -> Sequence[str]:
         middle = len(text) // 2
         return [text[:middle], text[middle:]]
+
+    def ask(self, turn: Turn, question: Question, target: str, now_ms: int) -> Sequence[Delivery]:  # noqa: ARG002 - Nobody reads it.
+        return ()
 
     async def send(self, sent: Delivery) -> str:
         self._ledger.write("sent", sent.turn_id, sent.part, "repeat" if sent.repeats else "first")

@@ -15,6 +15,7 @@ from holdfast.core.events import ApprovalAnswered, MessageJoined, Note, TurnAcce
 from holdfast.core.intake import Image
 from holdfast.core.journal import DraftEntry, Entry, acceptance
 from holdfast.core.outages import MODEL, retry_at, waiting_since
+from holdfast.core.questions import Question
 from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role, cut_off_by, tool_unanswered
 from holdfast.core.turns import Cause, Policy, Turn, TurnEvent, TurnState
@@ -149,7 +150,8 @@ class Worker:
         except Parked as parked:
             draft, question, calls = parked.draft, parked.question, parked.calls
             said = [*await stage.last_words(), draft]
-            await self._end(stage, lambda: self.store.turns.park(stage.turn, said, question, calls))
+            asking = await self._asking(stage.turn, question)
+            await self._end(stage, lambda: self.store.turns.park(stage.turn, said, question, calls, asking))
         except (Stale, Fatal):
             raise
         except ModelUnavailable as error:
@@ -180,6 +182,17 @@ class Worker:
         # Readers of the journal see each wait, and when it ends.
         said.append(DraftEntry(at=now, event=TurnDeferred(error=reason, retry_at=again_at)))
         await self._end(stage, lambda: self.store.turns.defer(stage.turn, said, again_at, now))
+
+    async def _asking(self, turn: Turn, question: Question) -> Sequence[Delivery]:
+        """Return the messages of a question, for the chat of the turn or of the one that it works for."""
+        heard = turn
+        while heard.reply_to is None and heard.parent_turn_id is not None:
+            parent = heard.parent_turn_id
+            heard = await persist(self.clock, lambda parent=parent: self.store.turns.get(parent))
+        if heard.reply_to is None or not heard.delivers_later:
+            return ()
+        carrier = self.carriers.get(heard.reply_to.partition(":")[0])
+        return carrier.ask(turn, question, heard.reply_to, self.clock.now_ms()) if carrier else ()
 
     async def _repeat(self, turn_id: TurnId) -> str:
         """Answer a message with its own words."""

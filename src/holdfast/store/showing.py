@@ -42,6 +42,7 @@ _SHOW = """
  RETURNING turn_id
 """
 _FORGET_UNSENT = "DELETE FROM status_lines WHERE turn_id = :turn_id AND state = 'sending'"
+_FORGET = "DELETE FROM status_lines WHERE turn_id = :turn_id"
 _CLOSE = "UPDATE status_lines SET state = 'closed' WHERE turn_id = :turn_id"
 _FIND = f"SELECT {_LINE} FROM status_lines WHERE turn_id = :turn_id"
 _CARDS_OF_TURN = f"SELECT {_CARD} FROM cards WHERE turn_id = :turn_id ORDER BY delivery_id"
@@ -92,6 +93,10 @@ class StatusLineStore:
     async def withdraw(self, turn_id: TurnId) -> None:
         """Forget a message that certainly was not sent, so that it may be tried again."""
         await self._database.write(lambda: _write(_FORGET_UNSENT, {"turn_id": turn_id}))
+
+    async def forget(self, turn_id: TurnId) -> None:
+        """Forget the message of a turn that is at rest and may go on later, when it gets another one."""
+        await self._database.write(lambda: _write(_FORGET, {"turn_id": turn_id}))
 
     async def close(self, turn_id: TurnId) -> None:
         """Record that the message shows no work any more."""

@@ -12,6 +12,8 @@ from holdfast.channels.file.client import append, lines
 from holdfast.channels.file.render import is_line_of, line
 from holdfast.channels.port import Capabilities, Channel, ChannelContext
 from holdfast.core.delivery import Delivery
+from holdfast.core.questions import Question
+from holdfast.core.turns import Turn
 from holdfast.errors import Rejected
 
 NAME = "file"
@@ -39,6 +41,9 @@ class FileCarrier:
 
     def split(self, text: str) -> Sequence[str]:
         return [text]
+
+    def ask(self, turn: Turn, question: Question, target: str, now_ms: int) -> Sequence[Delivery]:  # noqa: ARG002 - Nobody reads it.
+        return ()
 
     async def send(self, sent: Delivery) -> str:
         path = self._path(sent.target)

@@ -10,6 +10,8 @@ from holdfast.channels.github.render import SIZE, comment, is_comment_of, parts
 from holdfast.channels.port import Capabilities, Channel, ChannelContext
 from holdfast.clock import Clock
 from holdfast.core.delivery import Delivery
+from holdfast.core.questions import Question
+from holdfast.core.turns import Turn
 from holdfast.egress import Egress
 from holdfast.errors import Rejected
 
@@ -44,6 +46,9 @@ class GithubCarrier:
 
     def split(self, text: str) -> Sequence[str]:
         return parts(text)
+
+    def ask(self, turn: Turn, question: Question, target: str, now_ms: int) -> Sequence[Delivery]:  # noqa: ARG002 - Nobody reads it.
+        return ()
 
     async def send(self, sent: Delivery) -> str:
         self.check(sent.target)

@@ -15,6 +15,8 @@ from holdfast.channels.webhook.signatures import Unverified, standard_key
 from holdfast.clock import Clock
 from holdfast.config import SIGNING_PREFIX
 from holdfast.core.delivery import Delivery
+from holdfast.core.questions import Question
+from holdfast.core.turns import Turn
 from holdfast.egress import Egress, Guard
 from holdfast.errors import ConfigInvalid
 
@@ -48,6 +50,9 @@ class UrlCarrier:
 
     def split(self, text: str) -> Sequence[str]:
         return [text]
+
+    def ask(self, turn: Turn, question: Question, target: str, now_ms: int) -> Sequence[Delivery]:  # noqa: ARG002 - Nobody reads it.
+        return ()
 
     async def send(self, sent: Delivery) -> str:
         self.check(sent.target)

@@ -1,0 +1,186 @@
+"""What a pressed button does.
+
+A button refers to rows of the store, so that it works after any time and any number of restarts.  A press that comes again,
+or too late, changes nothing and is told so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from holdfast.channels.chat.account import ChatAccount
+from holdfast.channels.chat.port import Place, Pressed
+from holdfast.clock import Clock
+from holdfast.core.chats import command_key
+from holdfast.core.events import ApprovalAnswered
+from holdfast.core.intake import Once
+from holdfast.core.people import Role, may_decide, person_id, role_of
+from holdfast.core.questions import CANCELLED, EXPIRED, About, AskedQuestion, Decision, decide
+from holdfast.core.showing import Card, choices_of, label_of, question_digest
+from holdfast.core.turns import Turn
+from holdfast.errors import HoldfastError, IllegalMove, NotFound, Rejected, Repeated, Stale
+from holdfast.ids import TurnId
+from holdfast.store.store import Store
+
+log = logging.getLogger(__name__)
+
+UNKNOWN = "This button does not work any more."
+NOT_YOURS = "Only the operator can decide this."
+GOING_ON = "I go on."
+MOVED_ON = "There is nothing to go on with: the conversation has moved on."
+
+# Decides about a pairing or a backlog, whose id and choice a button names; returns what the person is told.
+Decide = Callable[[ChatAccount, Pressed, Role, str, str], Awaitable[str]]
+
+
+async def not_here(account: ChatAccount, pressed: Pressed, role: Role, name: str, choice: str) -> str:  # noqa: ARG001 - The shape of `Decide`.
+    """Answer a press where nothing of its kind is asked."""
+    return UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presses:
+    """Does what buttons say, for the people who may."""
+
+    store: Store
+    clock: Clock
+    pairing: Decide = not_here
+    backlog: Decide = not_here
+
+    async def press(self, account: ChatAccount, pressed: Pressed) -> None:
+        """Do what a button says, and tell the person what came of it.  Raises `Unavailable` to be called again."""
+        told = await self._done(account, pressed)
+        try:
+            await account.platform.settle(pressed, told)
+        except HoldfastError as error:
+            # The platform forgets a press soon.  The message itself is edited to say how it was settled.
+            log.info("cannot settle a press in %s: %s", account.name, error)
+
+    async def _done(self, account: ChatAccount, pressed: Pressed) -> str:
+        role = await self._role(account, pressed)
+        if role is None:
+            return NOT_YOURS
+        match pressed.value.split(":"):
+            case ["q", turn_id, digest, number]:
+                return await self._answer(account, pressed, role, TurnId(turn_id), digest, number)
+            case ["r", turn_id]:
+                return await self._resume(account, pressed, TurnId(turn_id))
+            case ["p", name, choice]:
+                return await self.pairing(account, pressed, role, name, choice)
+            case ["b", name, choice]:
+                return await self.backlog(account, pressed, role, name, choice)
+            case _:
+                return UNKNOWN
+
+    async def _role(self, account: ChatAccount, pressed: Pressed) -> Role | None:
+        sender = pressed.sender
+        try:
+            person = await self.store.people.get(person_id(account.name, sender.id))
+        except NotFound:
+            person = None
+        return role_of(sender, account.settings.allow, person)
+
+    async def _answer(
+        self, account: ChatAccount, pressed: Pressed, role: Role, turn_id: TurnId, digest: str, number: str
+    ) -> str:
+        asked = await self._asked(account.target(pressed.place), turn_id, digest)
+        if asked is None or not number.isdecimal():
+            return UNKNOWN
+        choices = choices_of(asked.question)
+        if int(number) >= len(choices):
+            return UNKNOWN
+        if not may_decide(role, asked.question.about):
+            return NOT_YOURS
+        return await self._settle(asked, choices[int(number)])
+
+    async def _asked(self, target: str, turn_id: TurnId, digest: str) -> AskedQuestion | None:
+        """Return the question of a button, if it was asked in this chat."""
+        here = {each.question_id for each in await self.store.cards.of_turn(turn_id) if each.target == target}
+        for each in await self.store.questions.of_turn(turn_id):
+            if each.question.id in here and question_digest(each.question.id) == digest:
+                return each
+        return None
+
+    async def _settle(self, asked: AskedQuestion, choice: str) -> str:
+        if asked.answer is not None:
+            return settled_already(asked.answer)
+        try:
+            given = ApprovalAnswered(question_id=asked.question.id, text=choice)
+            await self.store.turns.answer(asked.turn_id, given, self.clock.now_ms())
+        except (IllegalMove, Stale, Rejected):
+            found = [each for each in await self.store.questions.of_turn(asked.turn_id) if each.question == asked.question]
+            return settled_already(found[0].answer) if found and found[0].answer else "This can not be answered any more."
+        return label_of(choice)
+
+    async def _resume(self, account: ChatAccount, pressed: Pressed, turn_id: TurnId) -> str:
+        try:
+            turn = await self.store.turns.get(turn_id)
+            if turn.reply_to != account.target(pressed.place):
+                return UNKNOWN
+            return await self._go_on(turn)
+        except NotFound:
+            return UNKNOWN
+        except (IllegalMove, Stale):
+            return MOVED_ON
+
+    async def _go_on(self, turn: Turn) -> str:
+        await self.store.turns.resume(turn.id, self.clock.now_ms())
+        return GOING_ON
+
+    async def take_answer(self, account: ChatAccount, place: Place, message_id: str, role: Role, text: str) -> bool:
+        """Answer the question that is open in a chat with a message; False where the message is for the agent.
+
+        A message that comes again answers once.  Where there are no buttons, a number or a word decides an approval too.
+        """
+        once = Once(key=command_key(account.name, place, message_id), body_hash="")
+        if await self.store.intake.seen(once.key or ""):
+            return True
+        for card in await self.store.cards.open_at(account.target(place)):
+            asked = await self._of(card)
+            answer = _meant(asked, text, buttons=account.capabilities.buttons) if asked else None
+            if asked is None or answer is None or not may_decide(role, asked.question.about):
+                continue
+            given = ApprovalAnswered(question_id=asked.question.id, text=answer)
+            try:
+                await self.store.turns.answer(asked.turn_id, given, self.clock.now_ms(), once)
+            except (IllegalMove, Stale):
+                continue
+            except Repeated:
+                return True
+            return True
+        return False
+
+    async def _of(self, card: Card) -> AskedQuestion | None:
+        found = [each for each in await self.store.questions.of_turn(card.turn_id) if each.question.id == card.question_id]
+        return found[0] if found else None
+
+
+def settled_already(answer: str) -> str:
+    """Tell that a question was settled before, and how."""
+    return f"This is settled already: {how_settled(answer)}"
+
+
+def how_settled(answer: str) -> str:
+    """Say how a question was settled."""
+    match answer:
+        case str() if answer == EXPIRED:
+            return "nobody answered in time."
+        case str() if answer == CANCELLED:
+            return "it is not asked any more."
+        case _:
+            return label_of(answer)
+
+
+def _meant(asked: AskedQuestion, text: str, *, buttons: bool) -> str | None:
+    """Return the answer that a message is; None where it is none."""
+    said, choices = text.strip(), choices_of(asked.question)
+    if said.isdecimal() and 0 < int(said) <= len(choices):
+        return choices[int(said) - 1] if asked.question.about is About.ANSWER or not buttons else None
+    if asked.question.about is About.ANSWER:
+        return said
+    if buttons:
+        return None
+    is_decision = decide(said) is not Decision.DENY or said.lower() in (Decision.DENY, "no", "n")
+    return said if said.lower() in choices or (asked.question.about is About.APPROVAL and is_decision) else None
