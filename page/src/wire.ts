@@ -19,7 +19,8 @@ export type EntryKind =
   | "turn.cancelled"
   | "turn.interrupted"
   | "turn.recovered"
-  | "turn.undone";
+  | "turn.undone"
+  | "turn.revised";
 
 export type Role = "prior" | "user" | "assistant" | "reasoning" | "tool" | "question" | "note" | "marker";
 
@@ -1184,6 +1185,7 @@ export interface EntryTurnAccepted {
   key?: string;
   images?: EntryPicture[];
   prior?: EntryPrior[];
+  sent_at?: number;
   request?: Record<string, unknown>;
 }
 
@@ -1230,6 +1232,11 @@ export interface EntryTurnRecovered {
   found: number;
 }
 
+/** The message was changed by its sender before it was read: it says `text` now. */
+export interface EntryTurnRevised {
+  text: string;
+}
+
 /** A worker began an attempt. */
 export interface EntryTurnStarted {
   attempt: number;
@@ -1254,6 +1261,7 @@ export interface Payloads {
   "turn.deferred": EntryTurnDeferred;
   "turn.recovered": EntryTurnRecovered;
   "turn.undone": EntryTurnUndone;
+  "turn.revised": EntryTurnRevised;
   "message.joined": EntryMessageJoined;
   note: EntryNote;
   "approval.asked": EntryApprovalAsked;

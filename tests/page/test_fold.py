@@ -81,6 +81,7 @@ def everything() -> list[Entry]:
         entry(EntryKind.TURN_ACCEPTED, "undone", 0, text="never mind"),
         entry(EntryKind.TURN_UNDONE, "undone", 0),
         entry(EntryKind.TURN_ACCEPTED, "left", 0, text="later"),
+        entry(EntryKind.TURN_REVISED, "left", 0, text="sooner"),
         entry(EntryKind.TURN_CANCELLED, "left", 0, cause="session_ended"),
         entry(EntryKind.TURN_ACCEPTED, "lost", 0, text="once more"),
         entry(EntryKind.TURN_STARTED, "lost", 1, 1),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import notes
 from holdfast.core.events import EntryKind
-from holdfast.core.journal import CLOSING, Entry
+from holdfast.core.journal import CLOSING, Entry, acceptance
 from holdfast.core.transcript import Item, Role, cut_off_by, fold, instructions, tool_unanswered
 from holdfast.core.turns import Cause
 from holdfast.ids import TurnId
@@ -367,9 +367,26 @@ def test_every_kind_of_entry_is_folded() -> None:
         EntryKind.TURN_COMPLETED,
         EntryKind.TURN_RECOVERED,
         EntryKind.TURN_UNDONE,
+        # It changes what stands there.
+        EntryKind.TURN_REVISED,
         EntryKind.USAGE,
     }
     assert {kind for kind in EntryKind if not fold([entry(kind)])} == silent
+
+
+def test_a_message_says_what_it_was_last_changed_to() -> None:
+    entries = [
+        entry(EntryKind.TURN_ACCEPTED, text="one", prior=[{"speaker": "user", "text": "before"}]),
+        entry(EntryKind.TURN_REVISED, text="two"),
+        entry(EntryKind.TURN_REVISED, text="three"),
+        entry(EntryKind.MESSAGE_JOINED, text="joined", turn_id="other"),
+    ]
+    assert [(item.role, item.text) for item in fold(entries)] == [
+        (Role.PRIOR, "before"),
+        (Role.USER, "three"),
+        (Role.USER, "joined"),
+    ]
+    assert acceptance(entries).text == "three"
 
 
 def test_a_question_and_its_answer_stand_in_the_transcript() -> None:

@@ -30,6 +30,7 @@ const SHOW_BY_KIND: Record<EntryKind, Show> = {
   reasoning: (builder, entry) => addText(builder, entry, "reasoning"),
   "turn.accepted": addMessage,
   "message.joined": addJoinedMessage,
+  "turn.revised": reviseMessage,
   "tool.started": (builder, entry) => add(builder, entry, callItem(builder, entry, null)),
   "tool.finished": finishCall,
   "approval.asked": (builder, entry) => add(builder, entry, questionItem(builder, entry)),
@@ -86,6 +87,14 @@ function addMessage(builder: ItemsBuilder, entry: JournalEntry): void {
   const images = list(entry, "images").filter(isPicture);
   const message = { text: textField(entry), images, turnId: entry.turn_id, joinedFrom: null };
   add(builder, entry, { ...plain, role: "user", ...message });
+}
+
+/** Let the message of the turn say what its sender changed it to. */
+function reviseMessage(builder: ItemsBuilder, entry: JournalEntry): void {
+  const text = textField(entry);
+  builder.items = builder.items.map((item) =>
+    item.role === "user" && item.joinedFrom === null ? { ...item, text } : item,
+  );
 }
 
 function addJoinedMessage(builder: ItemsBuilder, entry: JournalEntry): void {

@@ -70,6 +70,7 @@ const turn = (id: string) =>
     .map(({ attempts, last, end }) => {
       const images = [{ media_type: "image/png", bytes: 3 }];
       const written = [entry("turn.accepted", id, 0, null, { text: `message of ${id}`, images })];
+      if (end === "undone") written.push(entry("turn.revised", id, 0, null, { text: `another message of ${id}` }));
       if (end === "joined") return [...written, entry("turn.completed", id, 0, null, { joined: "t0" })];
       for (const [index, [steps, fate]] of attempts.entries()) {
         written.push(...attemptOf(id, index + 1, steps));

@@ -28,6 +28,7 @@ from holdfast.core.events import (
     TurnFailed,
     TurnInterrupted,
     TurnRecovered,
+    TurnRevised,
     TurnStarted,
     TurnUndone,
     UnknownEvent,
@@ -111,6 +112,8 @@ class Narrator:
                 self._asked[entry.turn_id] = event.text
             case TurnStarted():
                 self._start(entry)
+            case TurnRevised():
+                self._asked[entry.turn_id] = event.text
             case MessageJoined():
                 if self._screen.is_live:
                     self._print(cards.message(event.text))

@@ -6,7 +6,7 @@ The events are msgspec structs, because the store keeps them as JSON until they 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -138,7 +138,7 @@ def target_of(account: str, place: Place) -> str:
 
 def conversation_of(account: str, place: Place, user_id: str = "") -> str:
     """Return the key of the session of a place, or of one person there: `<account>:<chat>[:<thread>][:<person>]`."""
-    return _key(account, place.chat_id, place.thread_id, user_id).rstrip(":")
+    return _key(account, place.chat_id, *filter(None, (place.thread_id, user_id)))
 
 
 def _key(*parts: str) -> str:
@@ -273,3 +273,13 @@ class TurnOfMessage:
     turn_id: TurnId
     session_id: SessionId
     part: MessagePart
+
+
+def revised(text: str, part: MessagePart, new: str) -> str:
+    """Return a turn's text in which one message says something else."""
+    return text[: part.position] + new + text[part.position + part.length :]
+
+
+def is_empty(text: str, parts: Sequence[MessagePart]) -> bool:
+    """Return whether a turn has no words of its messages any more, and nothing came with them."""
+    return not any(part.length for part in parts) and not text[max((part.position for part in parts), default=0) :].strip()

@@ -53,6 +53,7 @@ class EntryKind(StrEnum):
     TURN_INTERRUPTED = "turn.interrupted"
     TURN_RECOVERED = "turn.recovered"
     TURN_UNDONE = "turn.undone"
+    TURN_REVISED = "turn.revised"
 
 
 class EventBase(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -78,6 +79,8 @@ class TurnAccepted(EventBase, frozen=True):
     images: tuple[Picture, ...] = ()
     # What was said before the message, according to the client.
     prior: tuple[Prior, ...] = ()
+    # When it was sent, in milliseconds since 1970, where that was long before it was accepted.
+    sent_at: int = 0
     # Fields of the request that the client reads again with the turn.
     request: dict[str, object] | UnsetType = UNSET
 
@@ -261,6 +264,13 @@ class TurnUndone(EventBase, frozen=True):
     kind: ClassVar = EntryKind.TURN_UNDONE
 
 
+class TurnRevised(EventBase, frozen=True):
+    """The message was changed by its sender before it was read: it says `text` now."""
+
+    kind: ClassVar = EntryKind.TURN_REVISED
+    text: str
+
+
 class UnknownEvent(Struct, frozen=True, kw_only=True):
     """An entry of a kind that a newer version added.  It is stored, served and exported as it is."""
 
@@ -288,6 +298,7 @@ KnownEvent: TypeAlias = (
     | TurnDeferred
     | TurnRecovered
     | TurnUndone
+    | TurnRevised
     | MessageJoined
     | Note
     | ApprovalAsked

@@ -82,7 +82,8 @@ class Inbound:
     `delivers_later` and `reply_to` belong to this turn alone; the session's earlier channel does not matter.
     `prior` is what was said before according to the client, which keeps the conversation itself.  `request` is what the
     client wants to read again with the turn.  A `verbatim` message is its own answer: no agent looks at it.
-    `consumed` are the events of a chat that it is made of, which are removed with its acceptance.
+    `consumed` are the events of a chat that it is made of, which are removed with its acceptance.  `sent_at` is when it was
+    sent, where that was long ago.
     """
 
     conversation: str
@@ -107,6 +108,7 @@ class Inbound:
     request: Mapping[str, object] = field(default_factory=dict[str, object])
     verbatim: bool = False
     consumed: Consumed | None = None
+    sent_at: int = 0
     continues: str | None = None
     names_session: bool = False
     is_operator: bool = False

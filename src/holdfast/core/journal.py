@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Self
 
+import msgspec
+
 from holdfast.core import events
 from holdfast.core.events import (
     Data,
@@ -22,6 +24,7 @@ from holdfast.core.events import (
     TurnCompleted,
     TurnFailed,
     TurnInterrupted,
+    TurnRevised,
 )
 from holdfast.core.turns import TurnState
 from holdfast.ids import SessionId, TurnId
@@ -186,8 +189,14 @@ def takes_late(late: Entry, state: TurnState, attempt: int) -> bool:
 
 
 def acceptance(entries: Iterable[Entry]) -> TurnAccepted:
-    """Return the message that the entries of one turn begin with."""
-    return next((each.event for each in entries if isinstance(each.event, TurnAccepted)), TurnAccepted(text=""))
+    """Return the message that the entries of one turn begin with, as it was revised."""
+    accepted = TurnAccepted(text="")
+    for each in entries:
+        if isinstance(each.event, TurnAccepted):
+            accepted = each.event
+        elif isinstance(each.event, TurnRevised):
+            accepted = msgspec.structs.replace(accepted, text=each.event.text)
+    return accepted
 
 
 def ends_attempt(event: Event) -> bool:

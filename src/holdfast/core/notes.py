@@ -111,6 +111,20 @@ def compacted(summary: str) -> str:
     return f"Summary that the model reads instead of what is older: {summary}"
 
 
+def sent_long_ago(text: str, sent_at: int, now_ms: int) -> str:
+    """Return a message with a note of its age before it, where it was sent long ago."""
+    if not sent_at:
+        return text
+    return f"[System note: this message was sent {_ago(now_ms - sent_at)} ago and could not be read before.]\n\n{text}"
+
+
+def _ago(passed_ms: int) -> str:
+    minutes = max(1, passed_ms // 60_000)
+    if minutes < 120:
+        return f"{minutes} minutes"
+    return f"{minutes // 60} hours" if minutes < 48 * 60 else f"{minutes // (24 * 60)} days"
+
+
 def before_message(text: str, *, interrupted_by: str | None, tool_unanswered: bool) -> str:
     """Return the next message with exactly one system note before it, or as it is where none is called for."""
     if interrupted_by is not None:

@@ -32,6 +32,7 @@ from holdfast.core.events import (
     TurnFailed,
     TurnInterrupted,
     TurnRecovered,
+    TurnRevised,
     TurnStarted,
     TurnUndone,
     UnknownEvent,
@@ -138,6 +139,9 @@ def _items(placed: list[Entry]) -> list[Item]:
                 continue
         elif isinstance(event, _SILENT):
             continue
+        elif isinstance(event, TurnRevised):
+            _revise(items, pieces, event.text)
+            continue
         item = _item(entry, lost.get(entry.attempt))
         if item is None:
             continue
@@ -155,6 +159,14 @@ def _items(placed: list[Entry]) -> list[Item]:
     return [
         replace(item, text="".join(texts)) if len(texts) > 1 else item for item, texts in zip(items, pieces, strict=True)
     ]
+
+
+def _revise(items: list[Item], pieces: list[list[str]], text: str) -> None:
+    """Let the message of a turn say something else."""
+    for index, item in enumerate(items):
+        if item.role is Role.USER and item.kind is None:
+            items[index], pieces[index] = replace(item, text=text), [text]
+            return
 
 
 def _said_before(entry: Entry, accepted: TurnAccepted) -> list[Item]:
@@ -260,6 +272,8 @@ def _shown(entry: Entry, event: Event, recovery: Recovery | None) -> Item | None
             marker = notes.interrupted(cause, recovery or Recovery.NOTHING, error)
             return item(Role.MARKER, marker, "interrupted")
         case TurnStarted() | TurnDeferred() | TurnCompleted() | TurnRecovered() | TurnUndone() | TokensUsed():
+            return None
+        case TurnRevised():
             return None
         case _:
             assert_never(event)

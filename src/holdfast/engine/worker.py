@@ -269,11 +269,14 @@ class Worker:
 
     async def _assignment(self, turn: Turn, brief: Brief, history: History) -> Assignment:
         entries, items = history.entries, history.items
-        text = acceptance(each for each in entries if each.turn_id == turn.id).text
+        accepted = acceptance(each for each in entries if each.turn_id == turn.id)
+        text = accepted.text
         recalled = self.recall.ask(brief.session, turn, text)
         images = {turn_id: await self._images(turn_id) for turn_id in _pictured(entries, turn)}
         message = notes.before_message(
-            text, interrupted_by=cut_off_by(entries), tool_unanswered=tool_unanswered(items, turn.id)
+            notes.sent_long_ago(text, accepted.sent_at, self.clock.now_ms()),
+            interrupted_by=cut_off_by(entries),
+            tool_unanswered=tool_unanswered(items, turn.id),
         )
         return Assignment(
             session=brief.session,

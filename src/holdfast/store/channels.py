@@ -22,11 +22,14 @@ from holdfast.core.chats import (
     StagedEvent,
     TurnOfMessage,
 )
+from holdfast.core.events import TurnRevised
 from holdfast.core.intake import Cursor
+from holdfast.core.journal import DraftEntry
+from holdfast.core.turns import Cause, TurnState
 from holdfast.errors import Stale
 from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store import dedupe, removal, rows
-from holdfast.store.database import Database, Dialect, Params, Row, Run, RunMany, Transaction
+from holdfast.store import cancellation, dedupe, journal, locks, removal, rows, turns
+from holdfast.store.database import Database, Dialect, Lock, Params, Row, Run, RunMany, Transaction
 
 # Woken when an account changes, and when events of chats were staged or released.
 ACCOUNTS_TOPIC = "accounts"
@@ -119,6 +122,16 @@ _MESSAGES_OF_TURN = """
 """
 
 
+_SHIFT = """
+    UPDATE chat_messages SET position = position + :longer
+     WHERE turn_id = :turn_id AND account = :account AND position > :position
+"""
+_RESIZE = """
+    UPDATE chat_messages SET length = :length
+     WHERE account = :account AND chat_id = :chat_id AND message_id = :message_id
+"""
+
+
 class ChannelStore:
     """Every account by its name."""
 
@@ -189,7 +202,7 @@ class ChannelStore:
     async def hold(self, account: str, numbers: Sequence[int], holder: str) -> None:
         """Let events wait for something.  Raises `Stale` where one is handled already."""
         dialect = self._database.dialect
-        await self._database.write(lambda: _all_of(dialect, _HOLD, account, numbers, {"holder": holder}))
+        await self._database.write(lambda: hold(dialect, account, numbers, holder))
 
     async def holders(self, account: str) -> list[Holding]:
         """Return what holds events of an account, oldest first."""
@@ -211,7 +224,7 @@ class ChannelStore:
     async def remove(self, account: str, numbers: Sequence[int]) -> None:
         """Delete events that are handled.  Raises `Stale` where one is gone already."""
         dialect = self._database.dialect
-        await self._database.write(lambda: _all_of(dialect, _REMOVE, account, numbers, {}))
+        await self._database.write(lambda: remove(dialect, account, numbers))
 
     async def answered(self, account: str, user_id: str, since: int) -> int:
         """Return how many turns the messages of a person became since a time."""
@@ -236,6 +249,17 @@ class ChannelStore:
         turn_id, session_id, *part = found[0]
         return TurnOfMessage(turn_id=turn_id, session_id=session_id, part=_part((place.chat_id, *part)))
 
+    async def revise(self, account: str, found: TurnOfMessage, text: str, now_ms: int) -> bool:
+        """Let a message say something else, if its turn has not begun.  Returns False if it has.
+
+        A turn of which nothing is left is cancelled.
+        """
+        dialect = self._database.dialect
+        return await self._database.write(
+            lambda: _revise(dialect, account, found, text, now_ms),
+            wakes=lambda _: ("turns", f"session:{found.session_id}", f"cancelled:{found.turn_id}"),
+        )
+
     async def messages_of(self, turn_id: TurnId) -> list[MessagePart]:
         """Return the messages that became a turn, in their order."""
         return [_part(row) for row in await self._database.read(lambda: _run(_MESSAGES_OF_TURN, {"turn_id": turn_id}))]
@@ -251,7 +275,7 @@ class ChannelStore:
 
 def consume(dialect: Dialect, consumed: Consumed, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Transaction[None]:
     """Remove the events that became a turn, and record their messages.  Raises `Stale` where one was taken before."""
-    yield from _all_of(dialect, _REMOVE, consumed.account, consumed.numbers, {})
+    yield from remove(dialect, consumed.account, consumed.numbers)
     for part in consumed.parts:
         params: Params = {
             "account": consumed.account,
@@ -266,6 +290,16 @@ def consume(dialect: Dialect, consumed: Consumed, turn_id: TurnId, session_id: S
         }
         if not (yield Run(_RECORD, params)):
             raise Stale(f"message {part.message_id} of {consumed.account} was taken before")
+
+
+def hold(dialect: Dialect, account: str, numbers: Sequence[int], holder: str) -> Transaction[None]:
+    """Let events wait for something.  Raises `Stale` where one is handled already."""
+    yield from _all_of(dialect, _HOLD, account, numbers, {"holder": holder})
+
+
+def remove(dialect: Dialect, account: str, numbers: Sequence[int]) -> Transaction[None]:
+    """Delete events that are handled.  Raises `Stale` where one is gone already."""
+    yield from _all_of(dialect, _REMOVE, account, numbers, {})
 
 
 def _claim(name: str, kind: str, node_id: NodeId) -> Transaction[int | None]:
@@ -324,6 +358,27 @@ def _all_of(dialect: Dialect, sql: str, account: str, numbers: Sequence[int], pa
     found = yield Run(wanted, {**params, "account": account, "numbers": rows.encode(list(numbers))})
     if len(found) != len(numbers):
         raise Stale(f"events of {account} were handled before")
+
+
+def _revise(dialect: Dialect, account: str, found: TurnOfMessage, text: str, now_ms: int) -> Transaction[bool]:
+    yield Lock([locks.session(found.session_id)], alone=True)
+    turn = yield from turns.find(found.turn_id)
+    if turn is None or turn.state is not TurnState.QUEUED or turn.attempt or turn.node_id is not None:
+        return False
+    before = yield from turns.accepted(turn.id)
+    place: Params = {"account": account, "chat_id": found.part.chat_id, "message_id": found.part.message_id}
+    # It may have been changed since it was looked up.
+    part = _part((found.part.chat_id, *(yield Run(_MESSAGE, place))[0][2:]))
+    after = chats.revised(before.text, part, text)
+    if after != before.text:
+        yield Run(_RESIZE, {**place, "length": len(text)})
+        longer = len(text) - part.length
+        yield Run(_SHIFT, {"account": account, "turn_id": turn.id, "position": part.position, "longer": longer})
+        yield from journal.number(turn, None, [DraftEntry(at=now_ms, event=TurnRevised(text=after))])
+    parts = [_part(row) for row in (yield Run(_MESSAGES_OF_TURN, {"turn_id": turn.id}))]
+    if chats.is_empty(after, parts):
+        yield from cancellation.cancel(dialect, turn.id, Cause.USER, now_ms)
+    return True
 
 
 def _release_held(holder: str, last: bool) -> Transaction[list[Row]]:

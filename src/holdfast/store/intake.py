@@ -386,6 +386,7 @@ def _shown(message: Inbound) -> TurnAccepted:
         key=message.sent_as or "",
         images=tuple(Picture(media_type=image.media_type, bytes=len(image.data)) for image in message.images),
         prior=message.prior,
+        sent_at=message.sent_at,
         request=dict(message.request) or UNSET,
     )
 

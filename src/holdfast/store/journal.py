@@ -66,7 +66,7 @@ _READ_ATTEMPT = f"""
 _READ_SEGMENT = f"""
     SELECT {rows.qualified(rows.ENTRY, "e")} FROM entries e JOIN turns t ON t.id = e.turn_id
      WHERE t.session_id = :id AND t.generation BETWEEN :first AND :last
-       AND e.kind IN ('turn.accepted', 'message.joined', 'turn.completed', 'turn.undone') ORDER BY e.seq
+       AND e.kind IN ('turn.accepted', 'turn.revised', 'message.joined', 'turn.completed', 'turn.undone') ORDER BY e.seq
 """
 _COMPACTED = """
     SELECT data FROM entries WHERE session_id = :id AND kind = 'context.compacted' ORDER BY seq DESC LIMIT 1

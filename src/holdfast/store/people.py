@@ -9,12 +9,13 @@ import msgspec
 
 from holdfast.core import people
 from holdfast.core.chats import Place
+from holdfast.core.delivery import Delivery
 from holdfast.core.people import DENIED_MS, ROLES, Asked, Choice, Pairing, Person, Role, owner_of, person_id
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import PairingId
-from holdfast.store import rows
+from holdfast.store import channels, deliveries, locks, rows
 from holdfast.store.channels import EVENTS_TOPIC
-from holdfast.store.database import Database, Params, Row, Run, Together, Transaction
+from holdfast.store.database import Database, Dialect, Params, Row, Run, Together, Transaction
 
 # Woken when what a person may do changes.
 TOPIC = "people"
@@ -22,6 +23,9 @@ TOPIC = "people"
 SEEN_EVERY_MS = 60_000
 # A decision can be repeated for so long after the code would have expired.
 KEPT_MS = 24 * 3_600_000
+
+# So many messages of a person who asks are kept until it is decided.
+HELD_MAX = 20
 
 _PERSON = "account, user_id, user_name, role, owner, approved_at, last_seen_at"
 _PAIRING = "id, account, user_id, user_name, place, code_digest, asked_at, expires_at, message, decided"
@@ -64,6 +68,7 @@ _DECIDE = """
 _RELEASE = "UPDATE chat_inbox SET holder = NULL WHERE holder = :id"
 _DROP = "DELETE FROM chat_inbox WHERE holder = :id"
 _HAND_OVER = "UPDATE chat_inbox SET holder = :id WHERE holder = :earlier"
+_COUNT_HELD = "SELECT COUNT(*) FROM chat_inbox WHERE holder = :holder"
 _OLD = "SELECT id FROM pairings WHERE expires_at <= :before ORDER BY expires_at LIMIT 500"
 _FORGET = "DELETE FROM pairings WHERE id = :id AND expires_at <= :before"
 
@@ -120,6 +125,24 @@ class PeopleStore:
             lambda: decide(pairing_id, choice, by, now_ms), wakes=lambda _: (TOPIC, EVENTS_TOPIC)
         )
 
+    async def find(self, account: str, user_id: str) -> Person | None:
+        """Return a person whom an account knows."""
+        return await self._database.read(lambda: find(account, user_id))
+
+    async def note(self, account: str, user_id: str, user_name: str, now_ms: int) -> None:
+        """Note when a person who was let in wrote, and what they are called now."""
+        await self._database.write(lambda: seen(account, user_id, user_name, now_ms))
+
+    async def let_wait(self, pairing: Pairing, numbers: Sequence[int], notices: Sequence[Delivery]) -> Asked:
+        """Let a stranger ask to be let in; what they wrote waits for the decision.
+
+        The notices are sent only with a new code.  Raises `Stale` where an event was handled before.
+        """
+        dialect = self._database.dialect
+        return await self._database.write(
+            lambda: _let_wait(dialect, pairing, numbers, notices), wakes=lambda _: (TOPIC, "deliveries")
+        )
+
     async def forget(self, now_ms: int) -> int:
         """Delete the requests that expired long ago; returns how many."""
         before = now_ms - KEPT_MS
@@ -149,6 +172,23 @@ def ask(pairing: Pairing) -> Transaction[Asked]:
         yield Run(_ASK, _params(pairing))
         if before:
             yield Run(_HAND_OVER, {"id": pairing.id, "earlier": before.id})
+    return asked
+
+
+def _let_wait(dialect: Dialect, pairing: Pairing, numbers: Sequence[int], notices: Sequence[Delivery]) -> Transaction[Asked]:
+    yield locks.UNNAMED
+    asked = yield from ask(pairing)
+    if asked is Asked.NEW:
+        yield from deliveries.insert_notice(notices)
+    elif asked is not Asked.OPEN:
+        yield from channels.remove(dialect, pairing.account, numbers)
+        return asked
+    ((holder, *_),) = yield Run(_PAIRING_OF, {"account": pairing.account, "user_id": pairing.user_id})
+    ((held,),) = yield Run(_COUNT_HELD, {"holder": holder})
+    if held + len(numbers) > HELD_MAX:
+        yield from channels.remove(dialect, pairing.account, numbers)
+    else:
+        yield from channels.hold(dialect, pairing.account, numbers, holder)
     return asked
 
 

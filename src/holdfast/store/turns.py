@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+import msgspec
+
 from holdfast.core import delegation, outages, sessions
 from holdfast.core.admission import Load
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Call
-from holdfast.core.events import ApprovalAnswered, EntryKind, MessageJoined, TurnAccepted, TurnCompleted
+from holdfast.core.events import ApprovalAnswered, MessageJoined, TurnAccepted, TurnCompleted, TurnRevised
 from holdfast.core.intake import Image, Once
 from holdfast.core.journal import DraftEntry, Entry
 from holdfast.core.questions import Question
@@ -76,11 +78,11 @@ _JOINING = f"""
 _JOIN = """
     UPDATE turns SET state = :state, joined_to = :host, answered_at = :now, fence = fence + 1
      WHERE id = :id AND fence = :fence AND state = 'queued' AND node_id IS NULL
- RETURNING (SELECT e.data FROM entries e WHERE e.turn_id = turns.id AND e.kind = 'turn.accepted')
+ RETURNING id
 """
-_ACCEPTED = "SELECT data FROM entries WHERE turn_id = :id AND kind = 'turn.accepted'"
 _ASKED = """
-    SELECT data FROM entries WHERE turn_id = :id AND kind IN ('turn.accepted', 'message.joined') ORDER BY seq
+    SELECT kind, data FROM entries
+     WHERE turn_id = :id AND kind IN ('turn.accepted', 'turn.revised', 'message.joined') ORDER BY seq
 """
 # With those of the messages that joined it, in the order in which they came.
 _IMAGES = """
@@ -433,23 +435,31 @@ def _join(message: Turn, host: Turn, now_ms: int) -> Transaction[str | None]:
     if not moved:
         return None
     yield from journal.number(message, None, [DraftEntry(at=now_ms, event=TurnCompleted(joined=host.id))])
-    return _accepted(moved[0][0]).text
+    return (yield from accepted(message.id)).text
 
 
 def asked(turn_id: TurnId) -> Transaction[str]:
     """Read what a turn was asked inside a transaction."""
-    found = yield Run(_ASKED, {"id": turn_id})
-    return "\n\n".join(_accepted(data).text for (data,) in found)
+    message, *joined = (yield from _asked(turn_id)) or [TurnAccepted(text="")]
+    return "\n\n".join([message.text, *(each.text for each in joined)])
 
 
 def accepted(turn_id: TurnId) -> Transaction[TurnAccepted]:
     """Read what the entry of a turn's acceptance says inside a transaction."""
-    found = yield Run(_ACCEPTED, {"id": turn_id})
-    return _accepted(found[0][0]) if found else TurnAccepted(text="")
+    found = yield from _asked(turn_id)
+    return cast("TurnAccepted", found[0]) if found else TurnAccepted(text="")
 
 
-def _accepted(text: str) -> TurnAccepted:
-    return cast("TurnAccepted", rows.event(EntryKind.TURN_ACCEPTED, text))
+def _asked(turn_id: TurnId) -> Transaction[list[TurnAccepted | MessageJoined]]:
+    """Return the message of a turn as it was revised, and those that joined it."""
+    found: list[TurnAccepted | MessageJoined] = []
+    for kind, data in (yield Run(_ASKED, {"id": turn_id})):
+        event = rows.event(kind, data)
+        if isinstance(event, TurnRevised) and found:
+            found[0] = msgspec.structs.replace(found[0], text=event.text)
+        elif isinstance(event, TurnAccepted | MessageJoined):
+            found.append(event)
+    return found
 
 
 def images(turn_id: TurnId) -> Transaction[list[Image]]:

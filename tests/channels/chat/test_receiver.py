@@ -29,10 +29,6 @@ async def _refuse(message: Inbound) -> Receipt:
     raise NotImplementedError
 
 
-async def _no_notice(target: str, text: str, key: str, *, buttons: object = ()) -> None:
-    raise NotImplementedError
-
-
 async def _no_press(account: object, pressed: object) -> None:
     raise NotImplementedError
 
@@ -47,7 +43,6 @@ def services(store: Store, node_id: NodeId, menu: tuple[MenuEntry, ...] = ()) ->
         clock=SystemClock(),
         node_id=node_id,
         accept=_refuse,
-        notify=_no_notice,
         press=_no_press,
         menu=menu,
     )

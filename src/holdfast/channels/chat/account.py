@@ -6,13 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from holdfast.channels.chat.config import ChatSettings
-from holdfast.channels.chat.port import Button, MenuEntry, Platform
+from holdfast.channels.chat.port import MenuEntry, Platform
 from holdfast.channels.port import Accept, Capabilities
 from holdfast.clock import Clock
+from holdfast.core import delivery
 from holdfast.core.chats import Place, Pressed, target_of
+from holdfast.core.delivery import NO_EXTRA, Delivery, Extra
+from holdfast.core.trust import trusts
 from holdfast.ids import NodeId
 from holdfast.ports import Uploads
 from holdfast.store.store import Store
@@ -60,12 +63,8 @@ class ChatAccount:
         return target_of(self.name, place)
 
 
-class Notify(Protocol):
-    """Sends a message that is not an answer, through the outbox."""
-
-    async def __call__(self, target: str, text: str, key: str, *, buttons: Sequence[Sequence[Button]] = ()) -> None:
-        """Return once it is durable; the same key again is the same message."""
-        ...
+def _one_part(text: str) -> Sequence[str]:
+    return [text]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +75,21 @@ class ChatServices:
     clock: Clock
     node_id: NodeId
     accept: Accept
-    notify: Notify
     # Does what a button says, and settles the press.
     press: Callable[[ChatAccount, Pressed], Awaitable[None]]
+    # Cuts a notice into parts that the platform takes.
+    split: Callable[[str], Sequence[str]] = _one_part
+    # Whether an owner may use the tools of this machine, and so its workspace.
+    trusts: Callable[[str], bool] = trusts
     # Keeps files that people send; None where there is no workspace.
     uploads: Uploads | None = None
     # The commands that a platform offers while a person types.
     menu: tuple[MenuEntry, ...] = ()
+
+    async def notify(self, owner: str, target: str, text: str, key: str, extra: Extra = NO_EXTRA) -> None:
+        """Send a message that is not an answer.  The same key again is the same message."""
+        await self.store.deliveries.notify(self.notice(owner, target, text, key, extra))
+
+    def notice(self, owner: str, target: str, text: str, key: str, extra: Extra = NO_EXTRA) -> Sequence[Delivery]:
+        """Return a message that is not an answer, to be sent with the commit of a transaction."""
+        return delivery.notice(key, owner, target, self.split(text), self.clock.now_ms(), extra)

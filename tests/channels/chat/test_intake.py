@@ -1,0 +1,527 @@
+"""The intake: what was staged becomes turns, once, in the order of each chat, for those who may."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from holdfast.channels.chat import gate, triage
+from holdfast.channels.chat.account import ChatAccount, ChatServices
+from holdfast.channels.chat.intake import Intake
+from holdfast.channels.chat.port import ChatEvent, ChatType, Member, MessageEdited, Place, Pressed, RemoteFile
+from holdfast.channels.chat.receiver import Receiver
+from holdfast.channels.chat.triage import BacklogChoice
+from holdfast.clock import SystemClock
+from holdfast.config import GatewayConfig, SessionsConfig
+from holdfast.core.chats import ChatMessage, ChatMoved
+from holdfast.core.delivery import Delivery
+from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.people import Choice
+from holdfast.core.redaction import Redaction
+from holdfast.core.sessions import Session
+from holdfast.core.transcript import Role, fold
+from holdfast.core.turns import Turn, TurnState
+from holdfast.engine.inbox import Inbox
+from holdfast.errors import QueueFull, StoreDown
+from holdfast.ids import NodeId
+from holdfast.ports import Upload
+from holdfast.store import rows
+from holdfast.store.audit import audit
+from holdfast.store.database import Row, Run, Transaction
+from holdfast.store.store import Store
+from tests.channels.chat.platform import ACCOUNT, BOT, ScriptedPlatform, account_of, beside, until
+from tests.channels.chat.test_receiver import QUICK, joined
+from tests.claims import claim
+
+Open = Callable[[], Awaitable[Store]]
+ME = Member(id="5", name="Ada")
+GUEST = Member(id="6", name="Grace: the second")
+PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 16
+_IDS = iter(range(1, 1_000_000))
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def said(text: str = "hello", *, chat: str = "7", thread: str = "", **changes: Any) -> ChatMessage:
+    return ChatMessage(
+        **{
+            "place": Place(chat_id=chat, thread_id=thread),
+            "sender": ME,
+            "message_id": str(next(_IDS)),
+            "text": text,
+            "sent_at": now_ms(),
+            **changes,
+        }
+    )
+
+
+def apart(*messages: ChatMessage, by_ms: int = 3_000) -> list[ChatMessage]:
+    """Return messages that were sent so far apart that none is joined with another."""
+    return [
+        ChatMessage(**{**_fields(each), "sent_at": each.sent_at - by_ms * (len(messages) - number)})
+        for number, each in enumerate(messages)
+    ]
+
+
+def _fields(message: ChatMessage) -> dict[str, Any]:
+    return {name: getattr(message, name) for name in message.__struct_fields__}
+
+
+def in_group(text: str, **changes: Any) -> ChatMessage:
+    return said(text, **{"chat": "-100", "chat_type": ChatType.GROUP, "addresses_bot": True, **changes})
+
+
+@dataclass
+class Kept:
+    """Keeps files in this process."""
+
+    files: dict[str, bytes] = field(default_factory=dict[str, bytes])
+
+    async def keep(self, name: str, content: bytes) -> Upload:
+        self.files[name] = content
+        return Upload(path=f"uploads/{name}", name=name, bytes=len(content))
+
+
+@dataclass
+class World:
+    """One account on a real store with a real inbox, and no agent: turns stay queued."""
+
+    store: Store
+    platform: ScriptedPlatform
+    node_id: NodeId
+    settings: dict[str, object]
+    pressed: list[Pressed] = field(default_factory=list[Pressed])
+    kept: Kept = field(default_factory=Kept)
+    # Runs instead of the inbox, where a test says so.
+    accept: Callable[[Inbound], Awaitable[Receipt]] | None = None
+
+    async def _accept(self, message: Inbound) -> Receipt:
+        if self.accept:
+            return await self.accept(message)
+        return await self.inbox.accept(message)
+
+    @property
+    def inbox(self) -> Inbox:
+        return Inbox(self.store, GatewayConfig(), SessionsConfig(), Redaction(), SystemClock())
+
+    async def _press(self, account: ChatAccount, pressed: Pressed) -> None:
+        self.pressed.append(pressed)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        account = account_of(self.platform, **self.settings)
+        services = ChatServices(
+            store=self.store,
+            clock=SystemClock(),
+            node_id=self.node_id,
+            accept=self._accept,
+            press=self._press,
+            uploads=self.kept,
+        )
+        receiver, its_intake = Receiver(account, services, QUICK), Intake(account, services)
+        async with beside(receiver.run(its_intake.run)):
+            yield
+
+    async def hear(self, *events: ChatEvent) -> None:
+        """Report events, and return once all of them are handled or held."""
+        self.platform.report(*events)
+        await until(lambda: self.platform.acknowledged == len(self.platform.events))
+        await self.quiet()
+
+    async def quiet(self) -> None:
+        async def is_empty() -> bool:
+            return not await self.store.channels.staged(ACCOUNT)
+
+        await until(is_empty)
+
+    async def sessions(self) -> list[Session]:
+        found = await query(self.store, f"SELECT {rows.SESSION} FROM sessions ORDER BY created_at, id")
+        return [rows.session(row) for row in found]
+
+    async def asked(self) -> list[str]:
+        """Return what the turns of all sessions are asked, in the order of their acceptance."""
+        turns = [turn for session in await self.sessions() for turn in await self.store.turns.list(session.id)]
+        return [await self.store.turns.asked(turn.id) for turn in sorted(turns, key=lambda each: each.accepted_at)]
+
+    async def turns(self) -> list[Turn]:
+        (session,) = await self.sessions()
+        return await self.store.turns.list(session.id)
+
+    async def notices(self) -> list[Delivery]:
+        """Return what was said that is no answer."""
+        return [rows.delivered(row) for row in await query(self.store, f"SELECT {rows.DELIVERY} FROM deliveries")]
+
+
+async def query(store: Store, sql: str) -> list[Row]:
+    def read() -> Transaction[list[Row]]:
+        return (yield Run(sql))
+
+    return await store.database.read(read)
+
+
+@asynccontextmanager
+async def world(open_it: Open, **settings: object) -> AsyncIterator[World]:
+    store = await open_it()
+    try:
+        yield World(store=store, platform=ScriptedPlatform(), node_id=await joined(store), settings=settings)
+        assert await audit(store.database) == []
+    finally:
+        await store.close()
+
+
+async def test_a_message_becomes_a_turn_of_its_chat(open_it: Open) -> None:
+    async with world(open_it) as here, here.running():
+        await here.hear(said("hello", chat_name="Ada"))
+        (session,) = await here.sessions()
+        (turn,) = await here.turns()
+        assert (session.channel, session.key, session.owner) == (ACCOUNT, "telegram:7", "local")
+        assert (session.source.chat_id, session.source.chat_name, session.source.chat_type) == ("7", "Ada", "private")
+        assert turn.reply_to == "telegram:7"
+        assert await here.asked() == ["hello"]
+
+
+async def test_what_is_reported_again_becomes_no_second_turn(open_it: Open) -> None:
+    """A3: however it is reported again, with something new or alone."""
+    first, second, third = apart(said("one"), said("two"), said("three"))
+    async with world(open_it) as here, here.running():
+        await here.hear(first, second)
+        await here.hear(first)
+        await here.hear(second, third, first)
+        assert await here.asked() == ["one", "two", "three"]
+
+
+async def test_each_chat_has_its_own_order(open_it: Open) -> None:
+    texts = [f"{chat} {number}" for number in range(4) for chat in "abc"]
+    messages = apart(*(said(text, chat=text[0]) for text in texts))
+    async with world(open_it) as here, here.running():
+        await here.hear(*messages)
+        for chat in "abc":
+            (session,) = [each for each in await here.sessions() if each.key == f"telegram:{chat}"]
+            turns = await here.store.turns.list(session.id)
+            assert [await here.store.turns.asked(each.id) for each in turns] == [f"{chat} {each}" for each in range(4)]
+
+
+async def test_parts_that_were_sent_as_one_are_one_turn(open_it: Open) -> None:
+    at = now_ms()
+    async with world(open_it) as here, here.running():
+        await here.hear(said("one", sent_at=at), said("two", sent_at=at), said("later", sent_at=at + 5_000))
+        assert await here.asked() == ["one\ntwo", "later"]
+        (first, _) = await here.turns()
+        parts = await here.store.channels.messages_of(first.id)
+        assert ["one\ntwo"[each.position : each.position + each.length] for each in parts] == ["one", "two"]
+
+
+async def test_a_long_paste_waits_longer_for_its_next_part(open_it: Open) -> None:
+    at = now_ms()
+    async with world(open_it) as here, here.running():
+        here.platform.report(said("x" * 4_000, sent_at=at))
+        await until(lambda: here.platform.acknowledged == 1)
+        time.sleep(0.4)  # noqa: ASYNC251 - The part arrives late, whatever else is going on.
+        await here.hear(said("end", sent_at=at))
+        assert await here.asked() == ["x" * 4_000 + "\nend"]
+
+
+async def test_the_speakers_of_a_group_are_named(open_it: Open) -> None:
+    async with world(open_it) as here, here.running():
+        await here.hear(*apart(in_group("hello"), in_group("and me", thread="9")))
+        first, second = await here.sessions()
+        assert (first.key, first.owner, second.key) == ("telegram:-100", "telegram:-100", "telegram:-100:9")
+        assert await here.asked() == ["Ada: hello", "Ada: and me"]
+
+
+async def test_the_people_of_a_group_may_have_sessions_of_their_own(open_it: Open) -> None:
+    async with world(open_it, sessions="person") as here, here.running():
+        await here.hear(in_group("hello"))
+        (session,) = await here.sessions()
+        assert (session.key, session.owner) == ("telegram:-100:5", "local")
+        assert await here.asked() == ["hello"]
+
+
+@pytest.mark.parametrize(
+    "ignored",
+    [
+        said("by itself", sender=Member(id=BOT.user_id, name="holdfast_bot")),
+        said("beep", sender=Member(id="8", name="other", is_bot=True)),
+        in_group("not for it", addresses_bot=False),
+        in_group("a stranger", sender=GUEST),
+        said("", files=()),
+    ],
+    ids=["own", "bot", "not addressed", "stranger in a group", "empty"],
+)
+async def test_what_is_not_for_the_agent_is_dropped(open_it: Open, ignored: ChatMessage) -> None:
+    async with world(open_it) as here, here.running():
+        await here.hear(ignored)
+        assert await here.sessions() == []
+        assert await here.notices() == []
+
+
+async def test_a_stranger_gets_a_code_and_is_answered_once_let_in(open_it: Open) -> None:
+    async with world(open_it, home="42") as here, here.running():
+        first, second = apart(said("let me in", chat="6", sender=GUEST), said("please", chat="6", sender=GUEST))
+        await here.hear(first, second)
+        assert await here.sessions() == []
+        (pairing,) = await here.store.people.pairings()
+        told = {each.target: each for each in await here.notices()}
+        assert set(told) == {"telegram:6", "telegram:42"}
+        assert [button.value for (button,) in told["telegram:42"].extra.buttons] == [
+            f"p:{pairing.id}:{choice}" for choice in ("me", "trusted", "guest", "deny")
+        ]
+        (code,) = [word for word in told["telegram:6"].text.split() if pairing.is_asked_by(word)]
+        assert code not in told["telegram:42"].text
+        await here.store.people.decide(pairing.id, Choice.GUEST, "local", now_ms())
+        await until(lambda: _has(here, 2))
+        assert await here.asked() == ["let me in", "please"]
+        (session,) = await here.sessions()
+        assert session.owner == "telegram:6"
+
+
+async def _has(here: World, turns: int) -> bool:
+    return len(await here.asked()) == turns
+
+
+async def test_a_command_is_done_once_and_answered_with_a_notice(open_it: Open) -> None:
+    async with world(open_it) as here, here.running():
+        await here.hear(said("hello"))
+        command = said("/new")
+        await here.hear(command)
+        await here.hear(command, said("again"))
+        assert [each.state.value for each in await here.sessions()] == ["ended", "open"]
+        (notice,) = await here.notices()
+        assert notice.target == "telegram:7"
+        assert "new conversation" in notice.text
+
+
+async def test_files_are_kept_and_named_to_the_model(open_it: Open) -> None:
+    files = (
+        RemoteFile(id="p", name="photo.png", media_type="image/png", bytes=len(PNG)),
+        RemoteFile(id="d", name="a\nb.txt", media_type="text/plain", bytes=4),
+        RemoteFile(id="big", name="big.iso", media_type="application/x-iso", bytes=10**9),
+    )
+    async with world(open_it) as here, here.running():
+        here.platform.files = {"p": PNG, "d": b"text"}
+        await here.hear(said("look", files=files))
+        (asked,) = await here.asked()
+        (turn,) = await here.turns()
+        assert asked.splitlines()[:4] == [
+            "look",
+            f"Attached: photo.png (image/png, {len(PNG)} bytes) at uploads/photo.png",
+            "Attached: a b.txt (text/plain, 4 bytes) at uploads/a",
+            "b.txt, which says:",
+        ]
+        assert "big.iso is larger than" in asked
+        (image,) = await here.store.turns.images(turn.id)
+        assert image.data == PNG
+
+
+async def test_the_files_of_a_guest_are_not_put_into_the_workspace(open_it: Open) -> None:
+    file = RemoteFile(id="d", name="a.txt", media_type="text/plain", bytes=4)
+    async with world(open_it) as here, here.running():
+        here.platform.files = {"d": b"text"}
+        await let_in(here, GUEST)
+        await here.hear(said("look", chat="6", sender=GUEST, files=(file,)))
+        assert (await here.asked())[-1] == "look\nAttached: a.txt (text/plain, 4 bytes), which says:\ntext"
+        assert here.kept.files == {}
+
+
+async def let_in(here: World, member: Member) -> None:
+    await here.hear(said("let me in", chat=member.id, sender=member))
+    (pairing,) = await here.store.people.pairings()
+    await here.store.people.decide(pairing.id, Choice.GUEST, "local", now_ms())
+    await until(lambda: _has(here, 1))
+
+
+async def test_an_edit_changes_what_waits_in_the_queue(open_it: Open) -> None:
+    at = now_ms()
+    one, two = said("one", sent_at=at), said("two", sent_at=at)
+    async with world(open_it) as here, here.running():
+        await here.hear(one, two)
+        await here.hear(edit(one, "the first"))
+        await here.hear(edit(two, "the second"))
+        await here.hear(edit(one, "1"))
+        (turn,) = await here.turns()
+        assert await here.asked() == ["1\nthe second"]
+        entries = await here.store.journal.read_turn(turn.id)
+        assert [item.text for item in fold(entries) if item.role is Role.USER] == ["1\nthe second"]
+
+
+async def test_an_edit_of_what_is_being_answered_changes_nothing(open_it: Open) -> None:
+    message = said("one")
+    async with world(open_it) as here, here.running():
+        await here.hear(message)
+        (turn,) = await here.turns()
+        await start(here, turn)
+        await here.hear(edit(message, "two"))
+        assert await here.asked() == ["one"]
+
+
+async def start(here: World, turn: Turn) -> None:
+    (claimed,) = await claim(here.store, here.node_id, 1)
+    assert claimed.id == turn.id
+    if claimed.state is not TurnState.RUNNING:
+        await here.store.turns.start(claimed, now_ms())
+
+
+async def test_a_message_that_is_deleted_before_it_is_read_is_not_answered(open_it: Open) -> None:
+    message = said("never mind")
+    async with world(open_it) as here, here.running():
+        await here.hear(message)
+        await here.hear(edit(message, ""))
+        (turn,) = await here.turns()
+        assert turn.state is TurnState.CANCELLED
+
+
+async def test_an_edit_before_its_message_is_what_the_message_says(open_it: Open) -> None:
+    late = said("as it was")
+    async with world(open_it) as here, here.running():
+        here.platform.report(edit(late, "as it is"))
+        await until(lambda: here.platform.acknowledged == 1)
+        await here.hear(late)
+        assert await here.asked() == ["as it is"]
+
+
+def edit(message: ChatMessage, text: str) -> MessageEdited:
+    return MessageEdited(
+        place=message.place, sender=message.sender, message_id=message.message_id, text=text, edited_at=next(_IDS)
+    )
+
+
+async def test_a_press_is_handed_on_once(open_it: Open) -> None:
+    press = Pressed(place=Place(chat_id="7"), sender=ME, message_id="1", press_id="p1", value="q:1:2:yes")
+    async with world(open_it) as here, here.running():
+        await here.hear(press)
+        assert here.pressed == [press]
+
+
+async def test_a_chat_with_another_id_is_the_same_conversation(open_it: Open) -> None:
+    async with world(open_it) as here, here.running():
+        await here.hear(in_group("before"))
+        await here.hear(ChatMoved(from_chat_id="-100", to_chat_id="-1007"), in_group("after", chat="-1007"))
+        (session,) = await here.sessions()
+        first, second = await here.store.turns.list(session.id)
+        assert (first.reply_to, second.reply_to) == ("telegram:-100", "telegram:-1007")
+        assert session.owner == "telegram:-100"
+
+
+@pytest.mark.parametrize(("choice", "left"), [("all", list("012345")), ("last", ["5"]), ("drop", [])])
+async def test_many_old_messages_wait_for_a_decision(open_it: Open, choice: str, left: list[str]) -> None:
+    two_hours = now_ms() - 2 * 3_600_000
+    old = [said(str(number), sent_at=two_hours + number * 10_000) for number in range(6)]
+    async with world(open_it) as here:
+        async with here.running():
+            await here.hear(*old)
+            assert await here.sessions() == []
+            (question,) = await here.notices()
+            (backlog_id,) = {button.value.split(":")[1] for (button,) in question.extra.buttons}
+            assert max(len(button.value.encode()) for (button,) in question.extra.buttons) <= 64
+            # What is said meanwhile is answered.
+            await here.hear(said("new"))
+            assert await here.asked() == ["new"]
+        # A press works after a restart, which does not ask twice.
+        async with here.running():
+            await triage.settle(here.store.channels, backlog_id, BacklogChoice(choice))
+            await until(lambda: _has(here, 1 + len(left)))
+            await here.quiet()
+            assert await here.asked() == ["new", *left]
+            assert len(await here.notices()) == 1
+            assert "before" in await triage.settle(here.store.channels, backlog_id, BacklogChoice.ALL)
+
+
+async def test_few_old_messages_are_answered_and_their_age_is_known(open_it: Open) -> None:
+    two_hours = now_ms() - 2 * 3_600_000
+    old = [said(str(number), sent_at=two_hours + number * 10_000) for number in range(5)]
+    async with world(open_it) as here, here.running():
+        await here.hear(*old)
+        assert await here.asked() == list("01234")
+        turn, *_ = await here.turns()
+        entries = await here.store.journal.read_turn(turn.id)
+        assert entries[0].data["sent_at"] == two_hours
+
+
+async def test_one_sender_gets_so_many_answers_in_an_hour(open_it: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "ANSWERS_MAX", 3)
+    async with world(open_it) as here, here.running():
+        await let_in(here, GUEST)
+        await here.hear(*apart(*(said(str(number), chat="6", sender=GUEST) for number in range(5))))
+        assert await here.asked() == ["let me in", "0", "1"]
+        assert [each.text for each in await here.notices() if "again later" in each.text] != []
+        await here.hear(*apart(*(said(str(number)) for number in range(5))))
+        assert len(await here.asked()) == 8
+
+
+async def test_a_message_that_is_refused_is_told_why(open_it: Open) -> None:
+    async with world(open_it) as here, here.running():
+        here.accept = refuse(QueueFull("100 messages are waiting in this conversation already"))
+        await here.hear(said("hello"))
+        (notice,) = await here.notices()
+        assert "100 messages are waiting" in notice.text
+
+
+def refuse(*errors: Exception) -> Callable[[Inbound], Awaitable[Receipt]]:
+    left = list(errors)
+
+    async def accept(message: Inbound) -> Receipt:
+        raise left.pop(0) if len(left) > 1 else left[0]
+
+    return accept
+
+
+async def test_what_cannot_be_taken_now_is_taken_later(open_it: Open) -> None:
+    async with world(open_it) as here, here.running():
+        failures = [StoreDown("away"), ValueError("a bug")]
+
+        async def accept(message: Inbound) -> Receipt:
+            if failures:
+                raise failures.pop(0)
+            return await here.inbox.accept(message)
+
+        here.accept = accept
+        await here.hear(said("hello"))
+        assert await here.asked() == ["hello"]
+
+
+async def test_one_chat_waits_for_no_other(open_it: Open) -> None:
+    async with world(open_it) as here, here.running():
+
+        async def accept(message: Inbound) -> Receipt:
+            if message.text == "stuck":
+                raise StoreDown("away")
+            return await here.inbox.accept(message)
+
+        here.accept = accept
+        here.platform.report(said("stuck", chat="1"), said("fine", chat="2"))
+        await until(lambda: _has(here, 1))
+        assert await here.asked() == ["fine"]
+        here.accept = None
+        await here.quiet()
+
+
+@pytest.mark.parametrize("point", ["before", "after"])
+async def test_a_stop_beside_the_acceptance_loses_and_doubles_nothing(open_it: Open, point: str) -> None:
+    """A1, A3: what was staged is one turn, wherever the node stops."""
+    async with world(open_it) as here:
+        stuck = asyncio.Event()
+
+        async def accept(message: Inbound) -> Receipt:
+            if point == "after":
+                await here.inbox.accept(message)
+            stuck.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        here.accept = accept
+        async with here.running():
+            here.platform.report(said("hello"), said("/status"))
+            await asyncio.wait_for(stuck.wait(), 10)
+        here.accept = None
+        async with here.running():
+            await here.quiet()
+            assert await here.asked() == ["hello"]
+            assert len(await here.notices()) == 1
