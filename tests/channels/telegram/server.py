@@ -146,6 +146,8 @@ class BotApiServer:
         self.faults: list[Fault] = []
         # What people who pressed a button were told, by press.
         self.toasts: dict[str, str] = {}
+        # Whether `getFile` leaves out how large a file is, which it may.
+        self.hides_sizes = False
         self._presses: set[str] = set()
         self._files: dict[str, tuple[str, bytes]] = {}
         self._numbers = itertools.count(1)
@@ -567,7 +569,8 @@ class BotApiServer:
         path, content = self._files[number]
         if len(content) > DOWNLOAD_MAX:
             raise Failure(400, "Bad Request: file is too big")
-        return {"file_id": number, "file_unique_id": f"u{number}", "file_size": len(content), "file_path": path}
+        size = {} if self.hides_sizes else {"file_size": len(content)}
+        return {"file_id": number, "file_unique_id": f"u{number}", **size, "file_path": path}
 
     def _do_setmycommands(self, bot: Bot, arguments: _Arguments) -> bool:
         commands = arguments.value("commands") or []

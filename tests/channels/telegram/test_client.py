@@ -235,14 +235,18 @@ async def test_a_file_is_fetched_up_to_a_limit() -> None:
         assert await bot.fetch(document, 1000) == b"x" * 1000
         with pytest.raises(Rejected, match="larger than 999 bytes"):
             await bot.fetch(document, 999)
+        there.hides_sizes = True
+        with pytest.raises(Rejected, match="larger than 999 bytes"):
+            await bot.fetch(document, 999)
         calls = len(there.calls)
         with pytest.raises(Rejected, match="larger than 5 bytes"):
             await bot.fetch(photo, 5)
         assert len(there.calls) == calls
-        there.fail(Way.STATUS, "download", status=502)
-        with pytest.raises(Unavailable) as failed:
-            await bot.fetch(photo, 1000)
-        assert TOKEN not in str(failed.value)
+        for way in (Way.STATUS, Way.TRUNCATED):
+            there.fail(way, "download", status=502)
+            with pytest.raises(Unavailable) as failed:
+                await bot.fetch(photo, 1000)
+            assert TOKEN not in str(failed.value)
 
 
 async def test_a_picture_is_shown_and_another_file_is_attached() -> None:
@@ -468,4 +472,13 @@ def test_each_account_has_a_secret_of_its_own_that_telegram_takes() -> None:
 async def test_an_address_that_telegram_does_not_take_is_told() -> None:
     async with telegram() as there, a_platform(there, webhook=Webhook(url="ftp://agent.example/x", secret="s")) as bot:
         with pytest.raises(AccountRefused, match="An HTTPS URL must be provided"):
+            await next_of(bot.listen(None))
+
+
+async def test_a_connection_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "POLL_S", 0)
+    monkeypatch.setattr(client, "POLL_GRACE_S", 0.3)
+    async with telegram() as there, a_platform(there) as bot:
+        there.fail(Way.SILENT_BEFORE, "getUpdates")
+        with pytest.raises(Unavailable, match="no answer in time"):
             await next_of(bot.listen(None))
