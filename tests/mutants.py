@@ -157,8 +157,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "clock: a gateway runs by steady time",
         "app/node.py",
-        "                clock=clock,\n                steady=clock,",
-        "                clock=SystemClock(),\n                steady=clock,",
+        "                clock=clock,\n                node_id=resources.node_id,\n                steady=clock,",
+        "                clock=SystemClock(),\n                node_id=resources.node_id,\n                steady=clock,",
         ("tests/blackbox/test_clock.py",),
     ),
     Mutant(
@@ -1941,8 +1941,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "secrets: of a password only the hash is written",
         "operations/settings.py",
-        "text = edited(text, known[key], _kept(key, value))",
-        "text = edited(text, known[key], value)",
+        "text = edited(text, path, _kept(key, value))",
+        "text = edited(text, path, value)",
         ("tests/web/test_settings.py",),
     ),
     Mutant(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import channels
+from holdfast.channels.chat.kinds import BUILT_IN
 from holdfast.channels.port import ChannelContext, MessageSize, Unit
 from holdfast.channels.registry import OPENERS, open_channels
 from holdfast.channels.webhook.signatures import new_secret
@@ -25,7 +26,7 @@ def context(home: Path) -> ChannelContext:
 def test_every_channel_that_can_be_opened_is_registered() -> None:
     modules = Path(*channels.__path__).glob("*/channel.py")
     folders = {path.parent.name for path in modules if "async def opened(" in path.read_text("utf-8")}
-    assert folders == {opener.__module__.split(".")[-2] for opener in OPENERS.values()}
+    assert folders == {opener.__module__.split(".")[-2] for opener in OPENERS.values()} | set(BUILT_IN)
 
 
 async def test_a_channel_has_a_carrier_exactly_if_it_delivers_later(tmp_path: Path) -> None:

@@ -43,14 +43,18 @@ from holdfast.agent.tools.todo import todo_tool
 from holdfast.agent.tools.web_search import search_host, searcher, web_search_tool
 from holdfast.agent.uploads import WorkspaceUploads
 from holdfast.app.build import Builder
+from holdfast.channels.chat.account import ChatAccount
+from holdfast.channels.chat.channel import ChatSurroundings, at_work
 from holdfast.channels.registry import carriers_of
 from holdfast.channels.webhook.routes import Routes
 from holdfast.channels.webhook.signatures import answers_secret, spellings
 from holdfast.clock import Clock
 from holdfast.config import Config, keep_apart
 from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.trust import trusts
 from holdfast.egress import Egress, Guard
 from holdfast.errors import ConfigInvalid, Rejected
+from holdfast.ids import NodeId
 from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.builtin.extraction import ModelExtractor
 from holdfast.memory.builtin.plain import PlainExtractor
@@ -80,6 +84,7 @@ class Resources:
     clock: Clock
     pool: Pool
     home_id: str
+    node_id: NodeId
     # What can be chosen for a conversation.
     models: ModelChoices
     # Takes a message in, as a channel does.
@@ -93,6 +98,8 @@ class Adapters:
     agent: Agent
     memory: MemoryBindings
     carriers: Mapping[str, Carrier]
+    # The accounts of chat platforms, by name.
+    accounts: Mapping[str, ChatAccount]
     targets: Targets
     routes: Routes
     control: ProcessControl
@@ -112,8 +119,23 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
         secret = config.channels.url.secret or await answers_secret(store.secrets)
         builder.redaction.learn(spellings(secret))
         channels = await stack.enter_async_context(builder.channels(secret))
-        carriers = carriers_of(channels)
+        accounts = await stack.enter_async_context(builder.accounts())
         place = await stack.enter_async_context(_place(builder))
+        trusted = TrustedOwners(config.tools.trusted_owners, store.people, store.wakes)
+        await trusted.load()
+        uploads = WorkspaceUploads(place.workspace)
+        chats = at_work(
+            accounts,
+            ChatSurroundings(
+                store=store,
+                clock=clock,
+                node_id=resources.node_id,
+                accept=resources.accept,
+                trusts=partial(trusts, owners=trusted),
+                uploads=uploads,
+            ),
+        )
+        carriers = {**carriers_of(channels), **{name: chat.carrier for name, chat in chats.items()}}
         model = builder.model()
         if model:
             stack.push_async_callback(model.close)
@@ -122,8 +144,6 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
             store.processes, builder.home, resources.home_id, clock=clock, redaction=builder.redaction, pool=resources.pool
         )
         own = _tools(builder, resources, carriers, place, background, model, memory)
-        trusted = TrustedOwners(config.tools.trusted_owners, store.people, store.wakes)
-        await trusted.load()
         tools = _with_plugins(own, builder.plugins.tools)
         disabled = config.tools.disabled
         _check_disabled(disabled, {tool.name for tool in tools} | SOMETIMES)
@@ -143,6 +163,7 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
             "people": trusted.run,
         }
         components |= {name: partial(channel.run, resources.accept) for name, channel in channels.items() if channel.run}
+        components |= {name: chat.run for name, chat in chats.items()}
         if config.mcp:
             components["mcp"] = place.servers.run
 
@@ -161,10 +182,11 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
             agent=_agent(builder, resources, model, toolbox, memory, trusted),
             memory=memory,
             carriers=carriers,
+            accounts=accounts,
             targets=targets,
             routes=routes,
             control=Control(store.processes, background),
-            uploads=WorkspaceUploads(place.workspace),
+            uploads=uploads,
             trusted_owners=trusted,
             components=components,
             describe=describe,

@@ -20,6 +20,9 @@ from holdfast.agent.models.circuit_breaker import CircuitBreakers
 from holdfast.agent.models.port import Model
 from holdfast.agent.models.providers import Directory
 from holdfast.agent.plugins import Plugins
+from holdfast.channels.chat import kinds
+from holdfast.channels.chat.account import ChatAccount, ChatContext
+from holdfast.channels.chat.channel import open_account
 from holdfast.channels.port import Channel, ChannelContext
 from holdfast.channels.registry import open_channels
 from holdfast.channels.webhook.routes import Routes
@@ -119,6 +122,18 @@ class Builder:
         )
         async with open_channels(context) as channels:
             yield channels
+
+    @contextlib.asynccontextmanager
+    async def accounts(self) -> AsyncGenerator[Mapping[str, ChatAccount]]:
+        """Yield the enabled accounts of chat platforms, by name.  None of them is connected yet."""
+        enabled = {name: settings for name, settings in self.config.channels.accounts.items() if settings.enabled}
+        async with contextlib.AsyncExitStack() as stack:
+            opened: dict[str, ChatAccount] = {}
+            for name, settings in enabled.items():
+                kind = await asyncio.to_thread(kinds.find, settings.kind or name)
+                context = ChatContext(name=name, home=self.home, environment=self.environment, clock=SystemClock())
+                opened[name] = await stack.enter_async_context(open_account(kind, settings, context))
+            yield opened
 
     async def sandbox(self, workspace: Path) -> Sandbox:
         """Return what confines the commands of the agent."""

@@ -20,13 +20,17 @@ from pathlib import Path
 import holdfast
 from holdfast.agent.models.port import Model
 from holdfast.app.build import Builder
+from holdfast.channels.chat.account import no_home
+from holdfast.channels.chat.budget import Budget
+from holdfast.channels.chat.carrier import ChatCarrier
 from holdfast.channels.github import channel as github
 from holdfast.channels.registry import carriers_of
 from holdfast.channels.settings import KINDS, misconfigured
 from holdfast.channels.webhook.routes import added_route, configured_route
 from holdfast.channels.webhook.signatures import new_secret
 from holdfast.clock import SystemClock
-from holdfast.config import Config, RouteConfig, load, placed, secrets
+from holdfast.config import ChatSettings, Config, RouteConfig, load, placed, secrets
+from holdfast.core.chats import AccountState
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import BUILTIN, debt
 from holdfast.core.timekeeping import EARLIEST_MS, lead, span
@@ -44,6 +48,7 @@ from holdfast.errors import (
 from holdfast.foreign_call import foreign_call
 from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.builtin.plain import PlainExtractor
+from holdfast.operations.channels import ChannelTrial, TrialContext, try_account
 from holdfast.operations.doctor import Finding, Level, Report
 from holdfast.operations.gateway import Status
 from holdfast.operations.segments import in_words
@@ -136,7 +141,7 @@ async def _opened(patient: Patient) -> AsyncGenerator[Patient]:
             store=store,
             vitals=await _vitals(store) if isinstance(store, Store) else None,
             bindings=bindings,
-            targets=await _targets(stack, patient),
+            targets=await _targets(stack, patient, store),
         )
 
 
@@ -175,14 +180,22 @@ class _Named(PlainExtractor):
         self.name = name or PlainExtractor.name
 
 
-async def _targets(stack: contextlib.AsyncExitStack, patient: Patient) -> Targets | ConfigInvalid:
+async def _targets(
+    stack: contextlib.AsyncExitStack, patient: Patient, store: Store | Exception
+) -> Targets | ConfigInvalid | None:
     # Nothing is signed here, so the secret that a gateway made up for itself does not have to be read.
     secret = patient.config.channels.url.secret or new_secret()
     try:
         opened = await stack.enter_async_context(patient.builder.channels(secret))
+        accounts = await stack.enter_async_context(patient.builder.accounts())
     except ConfigInvalid as error:
         return error
-    return Targets(carriers_of(opened))
+    if not accounts:
+        return Targets(carriers_of(opened))
+    if not isinstance(store, Store):
+        return None
+    carriers = {name: ChatCarrier(each, store, Budget(patient.builder.clock, 0), no_home) for name, each in accounts.items()}
+    return Targets({**carriers_of(opened), **carriers})
 
 
 async def examine(patient: Patient) -> Report:
@@ -422,9 +435,36 @@ async def channels(patient: Patient) -> Findings:
         else f"no token in {token}, so none can be written"
     )
     yield _ok("channels", f"{github.NAME}: {said}")
+    async for each in _accounts(patient):
+        yield each
     if patient.targets is not None:
         async for each in _routes(patient, patient.targets):
             yield each
+
+
+async def _accounts(patient: Patient) -> Findings:
+    """Ask the platform of each chat account who the account is, and tell how the gateway stands with it."""
+    opened = patient.store if isinstance(patient.store, Store) else None
+    records = {each.name: each for each in await opened.channels.list()} if opened else {}
+    enabled = {name: each for name, each in patient.config.channels.accounts.items() if each.enabled}
+    trials = await asyncio.gather(*(_tried(patient, name, settings) for name, settings in enabled.items()))
+    for name, trial in zip(enabled, trials, strict=True):
+        record = records.get(name)
+        if not trial.ok:
+            yield _fail("channels", f"{name}: {trial.problem}", trial.hint or "see its settings")
+        elif record and record.state in (AccountState.TAKEN, AccountState.REFUSED):
+            yield _fail("channels", f"{name}: {record.problem}", "see: holdfast channels show " + name)
+        else:
+            who = trial.bot_name or trial.bot_id
+            yield _ok("channels", f"{name}: {who}{f', {trial.bot_url}' if trial.bot_url else ''}")
+
+
+async def _tried(patient: Patient, name: str, settings: ChatSettings) -> ChannelTrial:
+    builder = patient.builder
+    context = TrialContext(
+        home=builder.home, environment=builder.environment, clock=builder.clock, redaction=builder.redaction
+    )
+    return await try_account(name, settings, context)
 
 
 async def _routes(patient: Patient, targets: Targets) -> Findings:

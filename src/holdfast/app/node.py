@@ -22,6 +22,7 @@ from holdfast.engine.timekeeper import steady_clock
 from holdfast.engine.tuning import Tuning
 from holdfast.errors import StoreDown, Unavailable
 from holdfast.home_files import LOCK, SOCKET
+from holdfast.ids import new_node_id
 from holdfast.offload.pool import Pool
 from holdfast.operations.lifecycle import Lifecycle
 from holdfast.operations.services import Services
@@ -34,12 +35,14 @@ if TYPE_CHECKING:
     from holdfast.app.adapters import Adapters, Resources
 
 SEND_MARGIN_MS = 10_000
+# A chat platform may take this long for a large file on a slow connection.
+CHAT_SEND_MS = 300_000
 
 
 def tuning(channels: ChannelsConfig) -> Tuning:
     """Return how the engine is tuned: it waits longer for a carrier than the carrier waits for the far side."""
     default = Tuning()
-    slowest_ms = int(channels.url.timeout * 1000) + SEND_MARGIN_MS
+    slowest_ms = max(int(channels.url.timeout * 1000), CHAT_SEND_MS if channels.accounts else 0) + SEND_MARGIN_MS
     return replace(default, send_timeout_ms=max(slowest_ms, default.send_timeout_ms))
 
 
@@ -103,6 +106,7 @@ class Node:
             redaction=self.redaction,
             workspace=self.adapters.uploads,
             trusted_owners=self.adapters.trusted_owners,
+            accounts=self.adapters.accounts,
         )
 
 
@@ -134,7 +138,15 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
             models = builder.models()
             stack.push_async_callback(models.close)
             accept = Inbox(store, config.gateway, config.sessions, mask, clock, models).accept
-            resources = Resources(store=store, clock=clock, pool=pool, home_id=spool.home_id, models=models, accept=accept)
+            resources = Resources(
+                store=store,
+                clock=clock,
+                pool=pool,
+                home_id=spool.home_id,
+                node_id=new_node_id(clock.now_ms()),
+                models=models,
+                accept=accept,
+            )
             built = await stack.enter_async_context(adapters(builder, resources))
             parts = Parts(
                 store=store,
@@ -146,6 +158,7 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
                 tuning=tuning(config.channels),
                 redaction=mask,
                 clock=clock,
+                node_id=resources.node_id,
                 steady=clock,
                 spool=spool,
                 components=built.components,

@@ -6,17 +6,11 @@ import click
 
 from holdfast.cli.cards import shortened
 from holdfast.cli.frame import Frame, moment, print_json, print_table, say, with_json
-from holdfast.core.people import ROLES, Choice, Role
+from holdfast.core.people import ROLES, TOLD, Choice, Role
 from holdfast.operations.people import Approval, PairingView, PersonView, RoleChange, SettledPairing
 
 MESSAGE_MAX_CHARS = 40
 _AS = [choice.value for choice in ROLES]
-_LET_IN = {
-    Choice.ME: "{} is you now: their chats are yours.",
-    Choice.TRUSTED: "{} is let in, with the tools of this machine.",
-    Choice.GUEST: "{} is let in as a guest, with their own data only.",
-    Choice.DENY: "{} is not let in, and gets no new code for a week.",
-}
 
 
 @click.group()
@@ -114,4 +108,4 @@ def _print_settled(settled: SettledPairing, as_json: bool) -> None:
     if as_json:
         print_json(settled)
     else:
-        say(_LET_IN[settled.choice].format(settled.person))
+        say(TOLD[settled.choice].format(settled.person))

@@ -67,6 +67,15 @@ ROLES: Mapping[Choice, Role] = MappingProxyType(
 )
 
 
+# What is told of a decision, about the person it concerns.
+TOLD: Mapping[Choice, str] = MappingProxyType({
+    Choice.ME: "{} is you now: their chats are yours.",
+    Choice.TRUSTED: "{} is let in, with the tools of this machine.",
+    Choice.GUEST: "{} is let in as a guest, with their own data only.",
+    Choice.DENY: "{} is not let in, and gets no new code for a week.",
+})  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
     """A person whom an account knows."""

@@ -44,7 +44,7 @@ from holdfast.engine.tuning import Tuning
 from holdfast.engine.turn_notes import TurnNotes
 from holdfast.engine.worker import Worker
 from holdfast.errors import HoldfastError, Unavailable
-from holdfast.ids import SessionId, TurnId, new_node_id
+from holdfast.ids import NodeId, SessionId, TurnId, new_node_id
 from holdfast.ports import Agent, Bindings, Carrier, Models, OneModel
 from holdfast.store.store import Store
 
@@ -70,6 +70,8 @@ class Parts:
     tuning: Tuning = field(default_factory=Tuning)
     redaction: Redaction = field(default_factory=Redaction)
     clock: Clock = field(default_factory=SystemClock)
+    # Names this node to others; made up if None.
+    node_id: NodeId | None = None
     # The clock again, where it is one that is to be kept right.
     steady: SteadyClock | None = None
     # Where turns keep entries while the store is away; without it they wait.
@@ -87,7 +89,7 @@ class Engine:
         store, memory, redaction, clock = parts.store, parts.memory, parts.redaction, parts.clock
         config, tuning = parts.config, parts.tuning
         policy = Policy(resume=Resume(config.gateway.resume), on_crash=OnCrash(config.gateway.on_crash))
-        self.node_id = new_node_id(clock.now_ms())
+        self.node_id = parts.node_id or new_node_id(clock.now_ms())
         self.models = parts.models
         self.inbox = Inbox(store, config.gateway, config.sessions, redaction, clock, parts.models)
         self.feed = Feed(store.journal)

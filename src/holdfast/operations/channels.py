@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holdfast.channels.chat.port import Bot
     from holdfast.store.store import Store
 
-TRIAL_TIMEOUT_S = 20
+TRIAL_TIMEOUT_S = 15
 # A platform that has not answered for longer is one that the account does not hear.
 SILENT_MS = 120_000
 TEXT_MAX = 2_000
@@ -104,8 +104,7 @@ class Channels:
     async def test(self, name: str) -> ChannelTrial:
         if name not in self.accounts:
             raise self._missing(name)
-        settings = self.accounts[name]
-        return await self._tried(settings.kind or name, name, settings)
+        return await try_account(name, self.accounts[name], self._around)
 
     @operation("POST /api/channels/try", "Ask a platform who an account would be, and keep nothing", scope=ADMIN)
     async def attempt(self, plan: ChannelPlan) -> ChannelTrial:
@@ -115,8 +114,8 @@ class Channels:
         try:
             settings = self._planned(plan)
         except Rejected as error:
-            return self._failed(error)
-        return await self._tried(plan.kind, plan.name or plan.kind, settings)
+            return _failed(error, self.redaction)
+        return await try_account(plan.name or plan.kind, replace(settings, kind=plan.kind), self._around)
 
     def _planned(self, plan: ChannelPlan) -> ChatSettings:
         kind = kinds.settings_of(plan.kind)
@@ -131,28 +130,9 @@ class Channels:
             raise ConfigInvalid(f"{key} {problem}")
         return settings
 
-    async def _tried(self, kind: str, name: str, settings: ChatSettings) -> ChannelTrial:
-        try:
-            async with asyncio.timeout(TRIAL_TIMEOUT_S):
-                bot = await self._identified(kind, name, settings)
-        except (Rejected, Unavailable, TimeoutError, LookupError) as error:
-            return self._failed(error)
-        return ChannelTrial(
-            ok=True, problem=None, hint=None, bot_id=bot.user_id, bot_name=bot.name or None, bot_url=bot.url or None
-        )
-
-    async def _identified(self, kind: str, name: str, settings: ChatSettings) -> Bot:
-        # Only now, because commands that list accounts do not open any.
-        from holdfast.channels.chat.account import ChatContext
-
-        found = await asyncio.to_thread(kinds.find, kind)
-        context = ChatContext(name=name, home=self.home, environment=self.environment, clock=self.clock)
-        async with found.open(settings, context) as platform:
-            return await platform.identify()
-
-    def _failed(self, error: Exception) -> ChannelTrial:
-        problem = self.redaction.everything.text(str(error)) or "it did not answer in time"
-        return ChannelTrial(ok=False, problem=problem, hint=_hint(error))
+    @property
+    def _around(self) -> TrialContext:
+        return TrialContext(home=self.home, environment=self.environment, clock=self.clock, redaction=self.redaction)
 
     def _view(self, name: str, settings: ChatSettings, record: AccountRecord | None, pending: int) -> ChannelView:
         known = record or AccountRecord(name=name, kind=settings.kind or name)
@@ -180,6 +160,43 @@ class Channels:
     def _missing(self, name: str) -> NotFound:
         there = f"there are {', '.join(sorted(self.accounts))}" if self.accounts else "none is configured"
         return NotFound(f"there is no account {name!r}; {there}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialContext:
+    """What an account is opened with to be tried."""
+
+    home: Path
+    environment: Mapping[str, str]
+    clock: Clock
+    redaction: Redaction
+
+
+async def try_account(name: str, settings: ChatSettings, around: TrialContext) -> ChannelTrial:
+    """Ask the platform of an account who the account is."""
+    try:
+        async with asyncio.timeout(TRIAL_TIMEOUT_S):
+            bot = await _identified(name, settings, around)
+    except (Rejected, Unavailable, TimeoutError, LookupError) as error:
+        return _failed(error, around.redaction)
+    return ChannelTrial(
+        ok=True, problem=None, hint=None, bot_id=bot.user_id, bot_name=bot.name or None, bot_url=bot.url or None
+    )
+
+
+async def _identified(name: str, settings: ChatSettings, around: TrialContext) -> Bot:
+    # Only now, because commands that list accounts do not open any.
+    from holdfast.channels.chat.account import ChatContext
+
+    found = await asyncio.to_thread(kinds.find, settings.kind or name)
+    context = ChatContext(name=name, home=around.home, environment=around.environment, clock=around.clock)
+    async with found.open(settings, context) as platform:
+        return await platform.identify()
+
+
+def _failed(error: Exception, redaction: Redaction) -> ChannelTrial:
+    problem = redaction.everything.text(str(error)) or "it did not answer in time"
+    return ChannelTrial(ok=False, problem=problem, hint=_hint(error))
 
 
 def _hint(error: Exception) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.channels.chat import gate, triage
-from holdfast.channels.chat.account import ChatAccount, ChatServices
+from holdfast.channels.chat.account import ChatAccount, ChatServices, Home, one_part
 from holdfast.channels.chat.intake import Intake
 from holdfast.channels.chat.port import ChatEvent, ChatType, Member, MessageEdited, Place, Pressed, RemoteFile
 from holdfast.channels.chat.receiver import Receiver
@@ -115,6 +115,9 @@ class World:
     async def _press(self, account: ChatAccount, pressed: Pressed) -> None:
         self.pressed.append(pressed)
 
+    def _home(self) -> Home | None:
+        return Home(target=f"{ACCOUNT}:{home}", split=one_part) if (home := self.settings.get("home")) else None
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         account = account_of(self.platform, **self.settings)
@@ -124,6 +127,7 @@ class World:
             node_id=self.node_id,
             accept=self._accept,
             press=self._press,
+            home=self._home,
             uploads=self.kept,
         )
         receiver, its_intake = Receiver(account, services, QUICK), Intake(account, services)

@@ -12,9 +12,10 @@ import pytest
 from msgspec.structs import replace as changed
 
 from holdfast.agent.scripted import Say, ScriptedAgent
-from holdfast.channels.chat.account import ChatAccount
+from holdfast.channels.chat.account import ChatAccount, Home, no_home
 from holdfast.channels.chat.budget import Budget
 from holdfast.channels.chat.carrier import ChatCarrier
+from holdfast.channels.chat.port import ChatMessage, Place
 from holdfast.channels.chat.presses import NOT_YOURS, UNKNOWN, Presses
 from holdfast.channels.chat.status_line import StatusLines
 from holdfast.channels.port import Capabilities
@@ -28,7 +29,7 @@ from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
 from holdfast.ids import TurnId
 from holdfast.ports import Assignment
 from holdfast.store.store import Store
-from tests.channels.chat.phone import CAN, CHAT, HOME, STRANGER, Phone, account_of
+from tests.channels.chat.phone import CAN, CHAT, HOME, ME, STRANGER, Phone, account_of
 from tests.engine.world import ManualClock, Open, message, opened, running_engine, until
 
 TARGET = "telegram:1"
@@ -42,9 +43,11 @@ class Chat:
         self.clock = ManualClock()
         self.account: ChatAccount = account_of(phone, can, **settings)
         self.budget = Budget(self.clock, can.edits_per_minute)
-        self.carrier = ChatCarrier(self.account, store, self.budget, lambda: f"telegram:{HOME.chat_id}")
+        self.carrier = ChatCarrier(
+            self.account, store, self.budget, lambda: Home(target=f"telegram:{HOME.chat_id}", split=self.carrier.split)
+        )
         self.lines = StatusLines(self.account, store, self.budget, self.carrier.split, self.clock)
-        self.presses = Presses(store=store, clock=SystemClock())
+        self.presses = Presses(store=store, clock=SystemClock(), budget=self.budget)
 
     def restarted(self) -> Chat:
         """Return what another process sees."""
@@ -66,6 +69,10 @@ async def chatting(
         chat = Chat(store, Phone(), can, **settings)
         async with running_engine(store, agent, carriers={"telegram": chat.carrier}) as engine:
             yield chat, engine
+
+
+def wrote(place: Place, message_id: str, text: str) -> ChatMessage:
+    return ChatMessage(place=place, sender=ME, message_id=message_id, text=text, sent_at=0)
 
 
 async def say(engine: Any, text: str = "hello", **changes: Any) -> TurnId:
@@ -130,7 +137,7 @@ async def test_an_empty_answer_says_so(open_it: Open) -> None:
 @pytest.mark.parametrize("target", ["telegram:", "telegram:1:2:3", "slack:1"])
 def test_a_target_that_names_no_chat_is_refused(target: str) -> None:
     with pytest.raises(Rejected, match="names no chat"):
-        ChatCarrier(account_of(Phone()), None, Budget(ManualClock(), 20), str).check(target)  # type: ignore[arg-type]
+        ChatCarrier(account_of(Phone()), None, Budget(ManualClock(), 20), no_home).check(target)  # type: ignore[arg-type]
 
 
 async def test_a_blocked_chat_fails_for_good(open_it: Open) -> None:
@@ -267,11 +274,11 @@ async def test_a_message_answers_an_open_question_once(open_it: Open) -> None:
         turn_id = await say(engine)
         await until(chat.phone.texts)
         take = chat.presses.take_answer
-        assert not await take(chat.account, HOME, "5", Role.OPERATOR, "2")
-        assert await take(chat.account, CHAT, "5", Role.GUEST, "2")
+        assert not await take(chat.account, wrote(HOME, "5", "2"), Role.OPERATOR)
+        assert await take(chat.account, wrote(CHAT, "5", "2"), Role.GUEST)
         await until(lambda: "coffee" in chat.phone.texts())
-        assert await take(chat.account, CHAT, "5", Role.GUEST, "2"), "taken again after a crash, it is no new message"
-        assert not await take(chat.account, CHAT, "6", Role.GUEST, "2")
+        assert await take(chat.account, wrote(CHAT, "5", "2"), Role.GUEST), "taken again after a crash, it is no new message"
+        assert not await take(chat.account, wrote(CHAT, "6", "2"), Role.GUEST)
         await at_rest(chat.store, turn_id)
 
 
@@ -279,16 +286,16 @@ async def test_an_approval_is_only_decided_by_text_where_there_are_no_buttons(op
     async with chatting(open_it, asking(APPROVAL)) as (chat, engine):
         await say(engine)
         await until(chat.phone.texts)
-        assert not await chat.presses.take_answer(chat.account, CHAT, "5", Role.OPERATOR, "1")
+        assert not await chat.presses.take_answer(chat.account, wrote(CHAT, "5", "1"), Role.OPERATOR)
     plain = replace(CAN, buttons=False)
     async with chatting(open_it, asking(APPROVAL), plain) as (chat, engine):
         turn_id = await say(engine, "again", conversation="telegram:1:x")
         await until(lambda: any("Reply with a number." in each for each in chat.phone.texts()))
         assert "4. Deny" in chat.phone.texts()[-1]
         take = chat.presses.take_answer
-        assert not await take(chat.account, CHAT, "7", Role.GUEST, "1")
-        assert not await take(chat.account, CHAT, "8", Role.OPERATOR, "What is the weather?")
-        assert await take(chat.account, CHAT, "9", Role.OPERATOR, "4")
+        assert not await take(chat.account, wrote(CHAT, "7", "1"), Role.GUEST)
+        assert not await take(chat.account, wrote(CHAT, "8", "What is the weather?"), Role.OPERATOR)
+        assert await take(chat.account, wrote(CHAT, "9", "4"), Role.OPERATOR)
         await until(lambda: "deny" in chat.phone.texts())
         await at_rest(chat.store, turn_id)
 

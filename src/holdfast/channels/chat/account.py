@@ -13,8 +13,9 @@ from holdfast.channels.chat.port import MenuEntry, Platform
 from holdfast.channels.port import Accept, Capabilities
 from holdfast.clock import Clock
 from holdfast.core import delivery
-from holdfast.core.chats import Place, Pressed, target_of
+from holdfast.core.chats import ChatMessage, Place, Pressed, target_of
 from holdfast.core.delivery import NO_EXTRA, Delivery, Extra
+from holdfast.core.people import Role
 from holdfast.core.trust import trusts
 from holdfast.ids import NodeId
 from holdfast.ports import Uploads
@@ -63,8 +64,31 @@ class ChatAccount:
         return target_of(self.name, place)
 
 
-def _one_part(text: str) -> Sequence[str]:
+# Cuts a text into parts that a platform takes.
+Split = Callable[[str], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """The chat for notices to the operator."""
+
+    target: str
+    split: Split
+
+
+def one_part(text: str) -> Sequence[str]:
+    """Leave a text whole."""
     return [text]
+
+
+async def not_an_answer(account: ChatAccount, message: ChatMessage, role: Role) -> bool:  # noqa: ARG001 - The shape of `take_answer`.
+    """Leave every message to the agent."""
+    return False
+
+
+def no_home() -> Home | None:
+    """Name no chat for notices."""
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +101,12 @@ class ChatServices:
     accept: Accept
     # Does what a button says, and settles the press.
     press: Callable[[ChatAccount, Pressed], Awaitable[None]]
+    # Answers the question that is open in a chat with a message; False where the message is for the agent.
+    take_answer: Callable[[ChatAccount, ChatMessage, Role], Awaitable[bool]] = not_an_answer
     # Cuts a notice into parts that the platform takes.
-    split: Callable[[str], Sequence[str]] = _one_part
+    split: Split = one_part
+    # Finds the chat for notices to the operator, which may be one of another account.
+    home: Callable[[], Home | None] = no_home
     # Whether an owner may use the tools of this machine, and so its workspace.
     trusts: Callable[[str], bool] = trusts
     # Keeps files that people send; None where there is no workspace.

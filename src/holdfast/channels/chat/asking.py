@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
+from holdfast.channels.chat.account import Home, Split
 from holdfast.core.delivery import Delivery, Extra, delivery_id
 from holdfast.core.keys import LOCAL
 from holdfast.core.questions import About, Question
 from holdfast.core.showing import buttons_of
 from holdfast.core.turns import Turn
 
-Split = Callable[[str], Sequence[str]]
-
 WAITS = "This waits for the approval of the operator. I go on by myself as soon as it is decided."
 _LATER = " They find it with `holdfast approvals list` and on the page."
 
 
-def asking(turn: Turn, question: Question, target: str, home: str, split: Split, now_ms: int) -> list[Delivery]:
+def asking(turn: Turn, question: Question, target: str, home: Home | None, split: Split, now_ms: int) -> list[Delivery]:
     """Return the messages of a question.
 
     Everybody who may write in a chat answers what the agent asks there.  Only the operator decides what touches this machine
@@ -24,8 +21,10 @@ def asking(turn: Turn, question: Question, target: str, home: str, split: Split,
     """
     if question.about is About.ANSWER or turn.owner == LOCAL:
         return _messages(turn, question, target, _text(turn, question, for_others=False), split, now_ms)
-    asked = _messages(turn, question, home, _text(turn, question, for_others=True), split, now_ms) if home else []
-    if home == target:
+    asked = (
+        _messages(turn, question, home.target, _text(turn, question, for_others=True), home.split, now_ms) if home else []
+    )
+    if home and home.target == target:
         return asked
     return [_message(turn, question, target, WAITS if home else WAITS + _LATER, 1, Extra(), now_ms), *asked]
 

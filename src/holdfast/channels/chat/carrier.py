@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from holdfast.channels.chat.account import ChatAccount
+from holdfast.channels.chat.account import ChatAccount, Home
 from holdfast.channels.chat.asking import asking
 from holdfast.channels.chat.budget import Budget
 from holdfast.channels.chat.port import LocalFile, Outgoing, Place
@@ -30,11 +30,10 @@ class ChatCarrier:
     dedupes = False
     in_line = True
 
-    def __init__(self, account: ChatAccount, store: Store, budget: Budget, home: Callable[[], str]) -> None:
+    def __init__(self, account: ChatAccount, store: Store, budget: Budget, home: Callable[[], Home | None]) -> None:
         self._account = account
         self._store = store
         self._budget = budget
-        # The target of notices to the operator; empty where there is none.
         self._home = home
         size = account.capabilities.message_size
         self._size = size and MessageSize(most=size.most - _MARGIN, unit=size.unit)

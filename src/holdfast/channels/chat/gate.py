@@ -11,11 +11,16 @@ from holdfast.core.delivery import Button, Delivery, Extra
 from holdfast.core.keys import LOCAL
 from holdfast.core.legible import one_line
 from holdfast.core.people import MESSAGE_MAX, NAME_MAX, PAIRING_MS, Admission, Groups, Pairing, Role
-from holdfast.ids import new_pairing_code, new_pairing_id
+from holdfast.ids import PairingId, new_pairing_code, new_pairing_id
 
 # A sender who is not the operator gets no more answers than this in an hour: two programs could talk to each other for ever.
 ANSWERS_MAX = 30
 HOUR_MS = 3_600_000
+
+
+def request_key(pairing_id: PairingId) -> str:
+    """Return what identifies the notice that tells the operator of a request."""
+    return f"{pairing_id}:request"
 
 
 class Gate:
@@ -72,7 +77,7 @@ class Gate:
 
     def _request(self, pairing: Pairing) -> Sequence[Delivery]:
         """Tell the operator in the home chat, where there is one, who asks."""
-        if not self._settings.home:
+        if (home := self._services.home()) is None:
             return ()
         who = f"{pairing.user_name} ({pairing.user_id})" if pairing.user_name else pairing.user_id
         buttons = tuple(
@@ -80,8 +85,7 @@ class Gate:
             for label, choice in (("It is me", "me"), ("Trusted", "trusted"), ("Guest", "guest"), ("Deny", "deny"))
         )
         text = f"{who} asks to be let in on {self._account.name}: “{one_line(pairing.message)}”"
-        target = f"{self._account.name}:{self._settings.home}"
-        return self._services.notice(LOCAL, target, text, f"{pairing.id}:request", Extra(buttons=buttons))
+        return self._services.notice(LOCAL, home.target, text, request_key(pairing.id), Extra(buttons=buttons))
 
     async def tell(self, owner: str, place: Place, text: str, key: str) -> None:
         """Say something in a chat that is not an answer."""

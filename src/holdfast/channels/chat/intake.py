@@ -148,6 +148,8 @@ class Intake:
 
     async def _move(self, moved: ChatMoved) -> None:
         await self._channels.move(self._account.name, moved, self._clock.now_ms())
+        before, after = (self._account.target(Place(chat_id=each)) for each in (moved.from_chat_id, moved.to_chat_id))
+        await self._services.store.deliveries.redirect(before, after)
         self._moves = await self._channels.moves(self._account.name)
 
     async def _work(self, chat: _Chat) -> None:
@@ -337,6 +339,8 @@ class Intake:
             await self._done(chat, consumed)
         elif _is_command(first.text):
             await self._command(chat, consumed, first, admission.role)
+        elif len(said) == 1 and not first.files and await self._services.take_answer(self._account, first, admission.role):
+            await self._done(chat, consumed)
         else:
             await self._accept(chat, consumed, said, admission.role)
 

@@ -7,37 +7,37 @@ or too late, changes nothing and is told so.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from holdfast.channels.chat import triage
 from holdfast.channels.chat.account import ChatAccount
-from holdfast.channels.chat.port import Place, Pressed
+from holdfast.channels.chat.budget import Budget
+from holdfast.channels.chat.gate import request_key
+from holdfast.channels.chat.port import ChatMessage, Outgoing, Pressed
+from holdfast.channels.chat.triage import BacklogChoice
 from holdfast.clock import Clock
-from holdfast.core.chats import command_key
+from holdfast.core.chats import command_key, place_of
+from holdfast.core.delivery import delivery_id
 from holdfast.core.events import ApprovalAnswered
 from holdfast.core.intake import Once
-from holdfast.core.people import Role, may_decide, person_id, role_of
+from holdfast.core.keys import LOCAL
+from holdfast.core.people import TOLD, Choice, Role, may_decide, person_id, role_of
 from holdfast.core.questions import CANCELLED, EXPIRED, About, AskedQuestion, Decision, decide
 from holdfast.core.showing import Card, choices_of, label_of, question_digest
 from holdfast.core.turns import Turn
 from holdfast.errors import HoldfastError, IllegalMove, NotFound, Rejected, Repeated, Stale
-from holdfast.ids import TurnId
+from holdfast.ids import PairingId, TurnId
 from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
+
+_PAIRING = frozenset(Choice)
+_BACKLOG = frozenset(BacklogChoice)
 
 UNKNOWN = "This button does not work any more."
 NOT_YOURS = "Only the operator can decide this."
 GOING_ON = "I go on."
 MOVED_ON = "There is nothing to go on with: the conversation has moved on."
-
-# Decides about a pairing or a backlog, whose id and choice a button names; returns what the person is told.
-Decide = Callable[[ChatAccount, Pressed, Role, str, str], Awaitable[str]]
-
-
-async def not_here(account: ChatAccount, pressed: Pressed, role: Role, name: str, choice: str) -> str:  # noqa: ARG001 - The shape of `Decide`.
-    """Answer a press where nothing of its kind is asked."""
-    return UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +46,7 @@ class Presses:
 
     store: Store
     clock: Clock
-    pairing: Decide = not_here
-    backlog: Decide = not_here
+    budget: Budget
 
     async def press(self, account: ChatAccount, pressed: Pressed) -> None:
         """Do what a button says, and tell the person what came of it.  Raises `Unavailable` to be called again."""
@@ -67,10 +66,10 @@ class Presses:
                 return await self._answer(account, pressed, role, TurnId(turn_id), digest, number)
             case ["r", turn_id]:
                 return await self._resume(account, pressed, TurnId(turn_id))
-            case ["p", name, choice]:
-                return await self.pairing(account, pressed, role, name, choice)
-            case ["b", name, choice]:
-                return await self.backlog(account, pressed, role, name, choice)
+            case ["p", pairing_id, choice] if choice in _PAIRING:
+                return await self._let_in(account, pressed, role, PairingId(pairing_id), Choice(choice))
+            case ["b", backlog_id, choice] if choice in _BACKLOG:
+                return await self._triage(account, pressed, backlog_id, BacklogChoice(choice))
             case _:
                 return UNKNOWN
 
@@ -129,12 +128,52 @@ class Presses:
         await self.store.turns.resume(turn.id, self.clock.now_ms())
         return GOING_ON
 
-    async def take_answer(self, account: ChatAccount, place: Place, message_id: str, role: Role, text: str) -> bool:
+    async def _let_in(
+        self, account: ChatAccount, pressed: Pressed, role: Role, pairing_id: PairingId, choice: Choice
+    ) -> str:
+        """Decide about a person who asks to be let in."""
+        if role is not Role.OPERATOR:
+            return NOT_YOURS
+        by = person_id(account.name, pressed.sender.id)
+        try:
+            settled = await self.store.people.decide(pairing_id, choice, by, self.clock.now_ms())
+        except NotFound:
+            return UNKNOWN
+        except (Stale, Rejected) as error:
+            told = f"{str(error)[:1].upper()}{str(error)[1:]}."
+        else:
+            told = TOLD[choice].format(settled.pairing.user_name or settled.pairing.user_id)
+        await self._close(account, pressed, request_key(pairing_id), told)
+        return told
+
+    async def _triage(self, account: ChatAccount, pressed: Pressed, backlog_id: str, choice: BacklogChoice) -> str:
+        """Decide about messages that came while nothing received them, in the chat that they came in."""
+        held = await self.store.channels.held(backlog_id)
+        if any(each.account != account.name or place_of(each.event).chat_id != pressed.place.chat_id for each in held):
+            return UNKNOWN
+        told = await triage.settle(self.store.channels, backlog_id, choice)
+        await self._close(account, pressed, backlog_id, told)
+        return told
+
+    async def _close(self, account: ChatAccount, pressed: Pressed, key: str, told: str) -> None:
+        """Take the buttons from a notice, which says how it was decided.  Where that fails, a later press tells the same."""
+        if not account.capabilities.edits:
+            return
+        place = pressed.place
+        try:
+            sent = await self.store.deliveries.get(delivery_id(f"{LOCAL}:{account.target(place)}:{key}", 1))
+            message = Outgoing(text=f"{sent.text}\n\n**{told}**")
+            await self.budget.call(place, lambda: account.platform.edit(place, pressed.message_id, message))
+        except HoldfastError as error:
+            log.info("cannot edit a notice in %s: %s", account.name, error)
+
+    async def take_answer(self, account: ChatAccount, message: ChatMessage, role: Role) -> bool:
         """Answer the question that is open in a chat with a message; False where the message is for the agent.
 
         A message that comes again answers once.  Where there are no buttons, a number or a word decides an approval too.
         """
-        once = Once(key=command_key(account.name, place, message_id), body_hash="")
+        place, text = message.place, message.text
+        once = Once(key=command_key(account.name, place, message.message_id), body_hash="")
         if await self.store.intake.seen(once.key or ""):
             return True
         for card in await self.store.cards.open_at(account.target(place)):
