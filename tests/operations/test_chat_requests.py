@@ -13,10 +13,10 @@ from holdfast.channels.telegram.client import SECRET_HEADER, TelegramPlatform, W
 from holdfast.channels.telegram.config import TelegramSettings
 from holdfast.clock import SystemClock
 from holdfast.core.chats import ChatMessage
+from holdfast.drill.telegram.server import TOKEN, telegram
 from holdfast.errors import NotFound, NotTrusted
 from holdfast.operations.chat_requests import ChatRequests
 from tests.channels.chat.test_receiver import joined
-from tests.channels.telegram.server import TOKEN, telegram
 from tests.engine.world import Open, opened
 
 SECRET = "the-secret-of-the-webhook"

@@ -12,12 +12,12 @@ from holdfast.clock import SystemClock
 from holdfast.config import ChannelsConfig
 from holdfast.core.chats import Place
 from holdfast.core.people import PAIRING_MS, Asked, Pairing, code_digest
+from holdfast.drill.telegram.server import TOKEN, telegram
 from holdfast.errors import Stale
 from holdfast.ids import new_pairing_id
 from holdfast.operations.people import Approval
 from holdfast.store import people
 from holdfast.store.opening import open_store
-from tests.channels.telegram.server import TOKEN, telegram
 from tests.web.house import open_house
 from tests.web.test_keys import KEY, made, status_with
 

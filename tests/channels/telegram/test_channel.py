@@ -12,8 +12,8 @@ from holdfast.channels.chat.port import Outgoing, Place
 from holdfast.channels.telegram.channel import TELEGRAM, opened
 from holdfast.channels.telegram.config import TelegramSettings
 from holdfast.clock import SystemClock
+from holdfast.drill.telegram.server import TOKEN, telegram
 from holdfast.errors import AccountRefused
-from tests.channels.telegram.server import TOKEN, telegram
 
 
 def context(name: str = "telegram", **environment: str) -> ChatContext:

@@ -17,6 +17,8 @@ from holdfast.channels.telegram import client
 from holdfast.channels.telegram.calls import BotApi
 from holdfast.channels.telegram.client import SECRET_HEADER, TelegramPlatform, Webhook, webhook_secret
 from holdfast.core.chats import ChatMessage, ChatMoved, MessageEdited, Place, Pressed
+from holdfast.drill.telegram.chats import Chat, Person
+from holdfast.drill.telegram.server import TOKEN, BotApiServer, Way, telegram
 from holdfast.errors import (
     AccountRefused,
     AccountTaken,
@@ -27,8 +29,6 @@ from holdfast.errors import (
     Rejected,
     Unavailable,
 )
-from tests.channels.telegram.chats import Chat, Person
-from tests.channels.telegram.server import TOKEN, BotApiServer, Way, telegram
 from tests.engine.world import until
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.channels.telegram.markup import Unreadable, dropped, read_html
+from holdfast.drill.telegram.markup import Unreadable, dropped, read_html
 
 
 @pytest.mark.parametrize(

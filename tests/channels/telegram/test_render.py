@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.channels.telegram.render import CAPTION_SIZE, SIZE, shown
-from tests.channels.telegram.markup import dropped, read_html, units
+from holdfast.drill.telegram.markup import dropped, read_html, units
 
 
 @pytest.mark.parametrize(

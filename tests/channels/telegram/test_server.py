@@ -19,8 +19,8 @@ from aiogram.client.session.aiohttp import AiohttpSession
 from aiogram.client.telegram import TelegramAPIServer
 from aiogram.types import BufferedInputFile, InlineKeyboardButton, InlineKeyboardMarkup, ReactionTypeEmoji, ReplyParameters
 
-from tests.channels.telegram.chats import Chat, Person
-from tests.channels.telegram.server import TOKEN, BotApiServer, Way, telegram
+from holdfast.drill.telegram.chats import Chat, Person
+from holdfast.drill.telegram.server import TOKEN, BotApiServer, Way, telegram
 from tests.engine.world import until
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)

@@ -1,7 +1,7 @@
 """A Bot API server on loopback: the wire protocol of Telegram, people who write to the bot, and every way to fail.
 
 `telegram()` runs one.  Methods named after what people do (`says`, `edits`, `presses`, …) play the phones; `draw()` returns
-what the phones show.  `test_server.py` checks it with two libraries that talk to the real one.
+what the phones show.  `tests/channels/telegram/test_server.py` checks it with two libraries that talk to the real one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -23,10 +23,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import httpx2
 
-from tests.channels.telegram.chats import Chat, Person, Shown, entities_of
-from tests.channels.telegram.markup import Unreadable, read_html, trimmed, units
+from holdfast.drill.telegram.chats import Chat, Person, Shown, entities_of
+from holdfast.drill.telegram.markup import Unreadable, read_html, trimmed, units
 
-TOKEN = "7000001:AAExampleTokenOfTheScriptedServer_0"
+TOKEN = "7000001:AAExampleTokenOfTheScriptedServer_0"  # noqa: S105 - It is valid nowhere else.
 TEXT_MAX = 4_096
 CAPTION_MAX = 1_024
 DOWNLOAD_MAX = 20 * 1024 * 1024
@@ -98,7 +98,7 @@ class Bot:
     token: str
     person: Person
     reads_all: bool = False
-    updates: dict[int, dict[str, Any]] = field(default_factory=dict)
+    updates: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
     next_update: int = 500_000_001
     allowed: tuple[str, ...] = _DEFAULT_UPDATES
     webhook: str = ""
@@ -106,7 +106,7 @@ class Bot:
     webhook_error: tuple[int, str] = (0, "")
     poll: asyncio.Future[None] | None = None
     news: asyncio.Event = field(default_factory=asyncio.Event)
-    commands: list[dict[str, Any]] = field(default_factory=list)
+    commands: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     pushing: asyncio.Task[None] | None = None
 
     @property
@@ -115,7 +115,7 @@ class Bot:
         return self.poll is not None
 
     # When updates were last asked for, by `time.monotonic`.
-    polled_at: list[float] = field(default_factory=list)
+    polled_at: list[float] = field(default_factory=list[float])
 
 
 @dataclass(frozen=True)
@@ -476,7 +476,7 @@ class BotApiServer:
         thread = arguments.optional_integer("message_thread_id")
         if thread is not None and thread not in chat.topics:
             raise Failure(400, "Bad Request: message thread not found")
-        reply = arguments.value("reply_parameters") or {}
+        reply: dict[str, Any] = arguments.value("reply_parameters") or {}
         reply_to = int(reply["message_id"]) if "message_id" in reply else arguments.optional_integer("reply_to_message_id")
         if reply_to is not None and (reply_to not in chat.messages or chat.messages[reply_to].is_deleted):
             if not reply.get("allow_sending_without_reply"):
@@ -542,7 +542,8 @@ class BotApiServer:
         message = chat.messages.get(arguments.integer("message_id", 0))
         if message is None or message.is_deleted:
             raise Failure(400, "Bad Request: message to react not found")
-        emojis = [each["emoji"] for each in arguments.value("reaction") or []]
+        chosen: list[dict[str, Any]] = arguments.value("reaction") or []
+        emojis: list[str] = [each["emoji"] for each in chosen]
         if any(each.rstrip("\ufe0f") not in _REACTIONS for each in emojis):
             raise Failure(400, "Bad Request: REACTION_INVALID")
         if len(emojis) > 1:
@@ -573,7 +574,7 @@ class BotApiServer:
         return {"file_id": number, "file_unique_id": f"u{number}", **size, "file_path": path}
 
     def _do_setmycommands(self, bot: Bot, arguments: _Arguments) -> bool:
-        commands = arguments.value("commands") or []
+        commands: list[dict[str, Any]] = arguments.value("commands") or []
         if len(commands) > 100:
             raise Failure(400, "Bad Request: BOT_COMMANDS_TOO_MUCH")
         for each in commands:
@@ -675,7 +676,8 @@ class _Arguments:
         return text, entities
 
     def keyboard(self) -> list[list[dict[str, Any]]]:
-        rows = (self.value("reply_markup") or {}).get("inline_keyboard") or []
+        markup: dict[str, Any] = self.value("reply_markup") or {}
+        rows: list[list[dict[str, Any]]] = markup.get("inline_keyboard") or []
         for each in itertools.chain.from_iterable(rows):
             if not each.get("text"):
                 raise Failure(400, 'Bad Request: can\'t parse inline keyboard button: Field "text" must be of type String')
@@ -685,8 +687,8 @@ class _Arguments:
 
 
 @asynccontextmanager
-async def telegram() -> AsyncIterator[BotApiServer]:
-    """Run a server.  A test that fails inside shows what the phones show."""
+async def telegram() -> AsyncGenerator[BotApiServer]:
+    """Run a server.  An error inside shows what the phones show."""
     there = BotApiServer()
     talks: set[asyncio.Task[None]] = set()
     server = await asyncio.start_server(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.channels.telegram.markup import units
+from holdfast.drill.telegram.markup import units
 
 _ENTITY = re.compile(r"(?<!\w)(?:/(\w{1,64})(@\w+)?|@(\w{3,32}))")
 DRAWN_COLUMNS = 64
@@ -39,22 +39,22 @@ class Shown:
     chat: Chat
     sender: Person
     text: str = ""
-    entities: list[dict[str, Any]] = field(default_factory=list)
+    entities: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     date: int = 0
     thread: int | None = None
     reply_to: int | None = None
-    buttons: list[list[dict[str, Any]]] = field(default_factory=list)
+    buttons: list[list[dict[str, Any]]] = field(default_factory=list[list[dict[str, Any]]])
     # Fields of what is attached, as the API names them.
-    attached: dict[str, Any] = field(default_factory=dict)
+    attached: dict[str, Any] = field(default_factory=dict[str, Any])
     content: bytes = b""
     is_quiet: bool = False
     # What it said before each edit.
-    earlier: list[str] = field(default_factory=list)
+    earlier: list[str] = field(default_factory=list[str])
     edit_date: int | None = None
     is_deleted: bool = False
-    reactions: dict[int, str] = field(default_factory=dict)
+    reactions: dict[int, str] = field(default_factory=dict[int, str])
     # Fields of service messages, and of what people can do and this class does not model.
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def has_text(self) -> bool:
@@ -94,16 +94,16 @@ class Chat:
     type: str
     title: str = ""
     person: Person | None = None
-    messages: dict[int, Shown] = field(default_factory=dict)
-    topics: dict[int, str] = field(default_factory=dict)
+    messages: dict[int, Shown] = field(default_factory=dict[int, Shown])
+    topics: dict[int, str] = field(default_factory=dict[int, str])
     last_id: int = 0
     is_started: bool = True
     was_kicked: bool = False
     moved_to: int | None = None
     # Calls to it are refused until then, by `time.monotonic`.
     flooded_until: float = 0.0
-    calls_while_flooded: list[str] = field(default_factory=list)
-    typing: list[float] = field(default_factory=list)
+    calls_while_flooded: list[str] = field(default_factory=list[str])
+    typing: list[float] = field(default_factory=list[float])
 
     @property
     def json(self) -> dict[str, Any]:
