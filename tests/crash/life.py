@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, Self
 
+import msgspec
+
 from holdfast.agent.scripted import Ask, Pause, Say, ScriptedAgent, Think, UseTool
 from holdfast.clock import SystemClock
 from holdfast.core.delivery import SETTLED as DELIVERY_SETTLED
@@ -227,7 +229,7 @@ async def live_once(life: Life, fuse: Fuse) -> None:
         await running
     report = {**await describe(store, session_id), "points": fuse.points}
     await store.close()
-    say("report", json.dumps(report))
+    say("report", msgspec.json.encode(report).decode())
 
 
 async def describe(store: Store, session_id: SessionId) -> dict[str, Any]:
