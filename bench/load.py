@@ -31,10 +31,6 @@ class Heard:
     def first_ms(self) -> float:
         return (self.first - self.asked) * 1000
 
-    @property
-    def last_ms(self) -> float:
-        return (self.last - self.asked) * 1000
-
 
 class Line(asyncio.Protocol):
     """One kept connection that asks one thing at a time."""

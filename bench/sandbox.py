@@ -26,7 +26,7 @@ async def run(ground: Ground) -> list[Line]:
     lines: list[Line] = []
     for kind in (SandboxKind.BUBBLEWRAP, SandboxKind.LAUNCHER, SandboxKind.LANDLOCK):
         box = await Sandbox.find("auto", profile(workspace), kinds=[kind])
-        if not box.is_on:
+        if box.kind is SandboxKind.NONE:
             lines.append(Line(what=kind, measured=0, unit=Unit.MILLISECONDS, note=box.description))
             continue
         async with Network(ground.home()).opened(HostRules()) as access:

@@ -324,16 +324,6 @@ async def test_text_that_is_no_text_leaves_all_the_same(scene: Scene) -> None:
     await scene.settle(again, DeliveryEvent.CONFIRM, receipt="7\0")
 
 
-async def test_deliveries_of_a_session_are_listed_oldest_first_and_parts_in_order(scene: Scene) -> None:
-    expected = []
-    for number in range(3):
-        expected += await scene.sent_for(*(f"{number}.{part}" for part in range(4)))
-        scene.now += 1
-    found = await scene.store.deliveries.of_session(expected[0].session_id)
-    assert [each.text for each in found] == [each.text for each in expected]
-    assert await scene.store.deliveries.of_session(expected[0].session_id, limit=2) == found[:2]
-
-
 async def test_an_answer_to_nobody_is_not_delivered(scene: Scene) -> None:
     turn = await scene.finished()
     assert await scene.store.deliveries.of_turn(turn.id) == []

@@ -243,7 +243,7 @@ async def describe(store: Store, session_id: SessionId) -> dict[str, Any]:
         "entries": [asdict(EntryRecord.of(entry)) for entry in entries],
         "transcript": [asdict(item) for item in fold(entries)],
         "calls": {call.name: asdict(call) for call in calls},
-        "deliveries": [asdict(each) for each in await store.deliveries.of_session(session_id)],
+        "deliveries": [asdict(each) for turn in turns for each in await store.deliveries.of_turn(turn.id)],
         "segments": [asdict(each) for each in await store.segments.of_session(session_id)],
         "audit": await audit(store.database),
         "rows": await dump(store.database),
@@ -287,7 +287,8 @@ async def settled(engine: Engine, store: Store, turn_id: TurnId) -> bool:
 
 
 async def at_rest(store: Store, session_id: SessionId) -> bool:
-    deliveries = await store.deliveries.of_session(session_id)
+    turns = await store.turns.list(session_id)
+    deliveries = [each for turn in turns for each in await store.deliveries.of_turn(turn.id)]
     segments = await store.segments.of_session(session_id)
     return all(each.state in DELIVERY_SETTLED and (each.state != "unknown" or each.repeats) for each in deliveries) and all(
         each.state is SegmentState.COMMITTED for each in segments

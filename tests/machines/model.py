@@ -21,7 +21,18 @@ from holdfast.core.questions import About, Decision, Question
 from holdfast.core.recovery import Interrupted, Swept
 from holdfast.core.segments import Segment
 from holdfast.core.sessions import Session
-from holdfast.core.turns import IN_FLIGHT, Aftermath, Cause, Mode, Policy, Turn, TurnEvent, TurnState, after_loss, struck
+from holdfast.core.turns import (
+    IN_FLIGHT,
+    Aftermath,
+    Cause,
+    Mode,
+    Policy,
+    Turn,
+    TurnEvent,
+    TurnState,
+    after_loss,
+    strikes_max,
+)
 from holdfast.errors import IllegalMove, KeyReused, NodeLost, NotFound, SessionBusy, Stale
 from holdfast.ids import CallId, DeliveryId, NodeId, SegmentId, SessionId, TurnId
 
@@ -378,7 +389,8 @@ class Model:
 
     def _cut(self, turn: Turn, cause: Cause, policy: Policy, now: int, in_company: bool) -> Aftermath:
         session = self.sessions[turn.session_id]
-        session = replace(session, strikes=struck(session.strikes, cause, in_company=in_company))
+        counts = session.strikes < strikes_max(cause, in_company=in_company)
+        session = replace(session, strikes=session.strikes + counts)
         self.sessions[session.id] = session
         mode = Mode.DETACHED if session.state is sessions.SessionState.SUSPENDED else turn.mode
         fate = after_loss(mode, policy, cause, session.strikes, in_company=in_company)

@@ -182,8 +182,6 @@ def test_of_the_home_folder_only_programs_are_seen(tmp_path: Path) -> None:
     seen = profile(tmp_path / "work", user_home=home, environment={"PATH": f"{path}:relative:{home}:/usr/bin"})
     shown = {each.relative_to(home).as_posix() for each in seen.readable if each.is_relative_to(home)}
     assert shown == {"venv", ".pyenv", "python", ".local/bin", ".cargo/bin"}
-    assert not seen.visible(home / "Documents")
-    assert seen.visible(home / "venv/lib")
     assert home in seen.blank
 
 

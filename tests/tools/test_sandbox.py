@@ -153,7 +153,7 @@ async def test_an_ordinary_user_gets_the_same_walls(kind: SandboxKind) -> None:
 async def test_off_is_off(home: Path) -> None:
     """SECURITY 10: an explicit choice, and shown."""
     box = await Sandbox.find("off", profile(home))
-    assert not box.is_on
+    assert box.kind is SandboxKind.NONE
     assert box.description == 'off: tools.terminal.sandbox is "off"'
     assert not box.missing
     assert box.wrap(["ls", "-l"], home) == (["ls", "-l"], {})
@@ -170,7 +170,7 @@ async def test_without_bubblewrap_the_launcher_does_it() -> None:
 async def test_where_nothing_works_auto_says_so_and_on_refuses(home: Path) -> None:
     """SECURITY 10: a fallback has a visible reason; a requirement ends the start with what to install."""
     box = await Sandbox.find("auto", profile(home), kinds=[SandboxKind.BUBBLEWRAP])
-    assert (box.kind, box.is_on, box.confines, box.missing) == (SandboxKind.NONE, False, False, True)
+    assert (box.kind, box.confines, box.missing) == (SandboxKind.NONE, False, True)
     assert box.description.startswith("missing: bwrap is not installed; to have one, install bubblewrap")
     with pytest.raises(ConfigInvalid, match=r"tools\.terminal\.sandbox.*install bubblewrap"):
         await Sandbox.find("on", profile(home), kinds=[SandboxKind.BUBBLEWRAP])
@@ -180,7 +180,7 @@ async def test_where_nothing_works_auto_says_so_and_on_refuses(home: Path) -> No
 async def test_landlock_alone_is_called_weak_and_does_not_confine(home: Path) -> None:
     """SECURITY 10: it protects files, and commands are asked about all the same."""
     box = await Sandbox.find("auto", profile(home / "gateway"), kinds=[SandboxKind.LANDLOCK])
-    assert (box.kind, box.is_on, box.confines, box.missing) == (SandboxKind.LANDLOCK, True, False, True)
+    assert (box.kind, box.confines, box.missing) == (SandboxKind.LANDLOCK, False, True)
     assert box.description.startswith("weak: ")
 
 
@@ -191,7 +191,7 @@ async def test_a_bubblewrap_that_does_not_work_is_found_out_at_the_start(home: P
     broken.write_text("#!/bin/sh\necho 'bwrap: no permissions' >&2\nexit 1\n")
     broken.chmod(0o755)
     box = await Sandbox.find("auto", profile(home / "gateway"), program=str(broken), kinds=[SandboxKind.BUBBLEWRAP])
-    assert not box.is_on
+    assert box.kind is SandboxKind.NONE
     assert "does not work here (bwrap: no permissions)" in box.description
     with pytest.raises(ConfigInvalid, match="no permissions"):
         await Sandbox.find("on", profile(home / "gateway"), program=str(broken), kinds=[SandboxKind.BUBBLEWRAP])
@@ -200,7 +200,7 @@ async def test_a_bubblewrap_that_does_not_work_is_found_out_at_the_start(home: P
 async def test_the_whole_machine_is_no_workspace() -> None:
     """SECURITY 10: a wall around everything is none."""
     box = await Sandbox.find("auto", profile(Path("/")))
-    assert not box.is_on
+    assert box.kind is SandboxKind.NONE
     assert "the workspace is the whole machine" in box.description
 
 

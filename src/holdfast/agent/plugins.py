@@ -97,11 +97,6 @@ def load(tool_names: Collection[str] = (), providers: Collection[str] = ()) -> P
     )
 
 
-def load_memory() -> Plugins:
-    """Load memory plugins only."""
-    return _load_memory(_installed())
-
-
 def _load_memory(installed: Mapping[str, Sequence[EntryPoint]]) -> Plugins:
     problems: dict[str, list[str]] = {}
     found: list[_Found[MemoryMaker]] = []

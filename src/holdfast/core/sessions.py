@@ -184,13 +184,6 @@ def alone_ms(attempt: int) -> int:
     return min(_ALONE_FIRST_MS << min(max(attempt - STRIKES_MAX, 0), 10), _ALONE_MAX_MS)
 
 
-def conversation_key(channel: str, source: Source) -> str:
-    """Return the key under which the messages of a source belong together: channel, chat, thread and user."""
-    # Escaped, so that no chat can be named into another one's key.
-    parts = (channel, source.chat_id, source.thread_id, source.user)
-    return ":".join(part.replace("%", "%25").replace(":", "%3A") for part in parts).rstrip(":")
-
-
 def reset_reason(latest: SessionState | None) -> str | None:
     """Return why a key with no open session gets a new one; None when it is simply the first, or the last one ended."""
     return "suspended" if latest is SessionState.SUSPENDED else None

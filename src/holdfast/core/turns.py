@@ -187,11 +187,6 @@ def strikes_max(cause: Cause, *, in_company: bool) -> int:
     return STRIKES_SUSPECT if in_company else STRIKES_MAX
 
 
-def struck(strikes: int, cause: Cause, *, in_company: bool = False) -> int:
-    """Return the strikes of a session after one more interruption."""
-    return strikes + (strikes < strikes_max(cause, in_company=in_company))
-
-
 def after_loss(mode: Mode, policy: Policy, cause: Cause, strikes: int, *, in_company: bool = False) -> Aftermath:
     """Decide what follows the interruption that left the session with `strikes`; `in_company` as for `strikes_max`."""
     if strikes >= STRIKES_MAX and not in_company:

@@ -75,10 +75,6 @@ class Sandbox:
         return self.profile.workspace
 
     @property
-    def is_on(self) -> bool:
-        return self.kind is not SandboxKind.NONE
-
-    @property
     def confines(self) -> bool:
         """Whether a command changes only the workspace, reads no private file and reaches no host that is not allowed."""
         return self.kind in CONFINING

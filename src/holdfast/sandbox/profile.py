@@ -110,12 +110,6 @@ class Profile:
         between = (each for path in self.covered() for each in path.parents if _is_below(each, self.writable))
         return list(dict.fromkeys(each for each in between if not each.is_symlink() and each not in self.readable))
 
-    def visible(self, path: Path) -> bool:
-        """Return whether a command sees the file at a path."""
-        # A writable folder is mounted on top of a hidden one that contains it.
-        hidden = [each for each in self.hidden if not any(inner.is_relative_to(each) for inner in self.writable)]
-        return _is_in(path, (*self.readable, *self.writable)) and not _is_in(path, hidden)
-
 
 def profile(
     workspace: Path,

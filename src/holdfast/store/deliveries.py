@@ -22,7 +22,7 @@ from holdfast.core.delivery import (
 )
 from holdfast.core.turns import Turn
 from holdfast.errors import IllegalMove, NotFound, Stale
-from holdfast.ids import DeliveryId, NodeId, SessionId, TurnId, new_delivery_id
+from holdfast.ids import DeliveryId, NodeId, TurnId, new_delivery_id
 from holdfast.store import locks, removal, rows
 from holdfast.store.database import Add, Database, Dialect, Params, Run, Transaction
 
@@ -124,10 +124,6 @@ _HASTEN = """
 _HELD = f"SELECT {rows.DELIVERY} FROM deliveries WHERE node_id = :node_id"
 _GET = f"SELECT {rows.DELIVERY} FROM deliveries WHERE id = :id"
 _OF_TURN = f"SELECT {rows.DELIVERY} FROM deliveries WHERE turn_id = :id ORDER BY target, part"
-_OF_SESSION = f"""
-    SELECT {rows.DELIVERY} FROM deliveries WHERE turn_id IN (SELECT id FROM turns WHERE session_id = :id)
-     ORDER BY created_at, turn_id, target, part LIMIT :limit
-"""
 _NEXT_DUE = f"SELECT MIN(d.due_at) FROM deliveries d WHERE {_SENDABLE}"
 # What is at rest stays where it went.
 _REDIRECT = """
@@ -214,10 +210,6 @@ class DeliveryStore:
     async def of_turn(self, turn_id: TurnId) -> list[Delivery]:
         """Return the deliveries of a turn, parts in order."""
         return await self._database.read(lambda: _list(_OF_TURN, {"id": turn_id}))
-
-    async def of_session(self, session_id: SessionId, limit: int = 100) -> list[Delivery]:
-        """Return the deliveries of a session, oldest first."""
-        return await self._database.read(lambda: _list(_OF_SESSION, {"id": session_id, "limit": limit}))
 
 
 def insert(created: Sequence[Delivery]) -> Transaction[None]:

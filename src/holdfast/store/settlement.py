@@ -36,7 +36,7 @@ _INTERRUPT = f"""
      WHERE id IN {{ids}} AND state = 'running' AND node_id = :node_id
  RETURNING {rows.TURN}
 """
-# As `struck` has it.
+# An interruption is a strike while there are fewer than `strikes_max`.
 _STRIKE = """
     UPDATE sessions SET seq = seq + 1, updated_at = :now,
            strikes = CASE WHEN strikes < CAST(:most AS BIGINT) THEN strikes + 1 ELSE strikes END
