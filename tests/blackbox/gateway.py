@@ -105,7 +105,7 @@ class Gateway:
 
     async def says(self, words: str, since: int = 0) -> None:
         """Return when the log has these words behind a position."""
-        await until(lambda: words in self.log.read_text()[since:], f"the log says {words!r}:\n{self.tail()}")
+        await until(lambda: words in self.written()[since:], f"the log says {words!r}:\n{self.tail()}")
 
     async def run(self, *words: str) -> str:
         """Run a command on the same home in a process of its own; it must succeed."""
@@ -125,8 +125,12 @@ class Gateway:
             self._process.kill()
             self._process.wait()
 
+    def written(self) -> str:
+        """Return the log, which the process creates after its start."""
+        return self.log.read_text() if self.log.exists() else ""
+
     def tail(self) -> str:
-        return self.log.read_text()[-6_000:] if self.log.exists() else ""
+        return self.written()[-6_000:]
 
     def _spawn(self) -> subprocess.Popen[bytes] | Started:
         return self._run(["serve", "--port", str(self.port), "--no-open"], self.log, self.log)

@@ -390,7 +390,7 @@ async def test_retention_prunes_one_shot_sessions_by_channel_and_keeps_conversat
     await scene.store.settlement.end_session(talk.session_id, "user", scene.now)
     assert await scene.store.enforce_retention(ONE_SHOT_DAYS, scene.now + 6 * DAY_MS) == 0
     assert await scene.store.enforce_retention(ONE_SHOT_DAYS, scene.now + 8 * DAY_MS) == 2
-    assert await scene.store.enforce_retention(ONE_SHOT_DAYS, scene.now + 400 * DAY_MS) == 3
+    assert await scene.store.enforce_retention(ONE_SHOT_DAYS, scene.now + 400 * DAY_MS) == len(ONE_SHOT_DAYS) - 2
     await scene.store.sessions.get(talk.session_id)
 
 

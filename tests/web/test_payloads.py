@@ -37,7 +37,7 @@ async def test_every_entry_has_the_shape_of_its_kind(home: Path) -> None:
     for entry in entries:
         check(entry)
     seen = {entry["kind"] for entry in entries}
-    # A gateway that dies, a search after it, a summary by a model and a model that is away are needed for the others.
+    # The others need a gateway that dies, a search after it, a summary by a model, a model that is away, or a chat.
     rare = {
         EntryKind.TURN_INTERRUPTED,
         EntryKind.TURN_RECOVERED,
@@ -45,6 +45,7 @@ async def test_every_entry_has_the_shape_of_its_kind(home: Path) -> None:
         EntryKind.TURN_DEFERRED,
         EntryKind.USAGE,
         EntryKind.NOTE,
+        EntryKind.TURN_REVISED,
     }
     assert {*EntryKind} - seen <= rare
 

@@ -27,7 +27,7 @@ from tests.web.house import House, open_house
 WORD = "heliotrope"
 PICTURE = {"media_type": "image/png", "data": base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()}
 # What is the same for everybody: models, and doors with locks of their own.
-SHARED = frozenset({"/v1/models/{id:path}", "/webhooks/{id}"})
+SHARED = frozenset({"/v1/models/{id:path}", "/webhooks/{id}", "/channels/{id}"})
 # What a route has to be told before it looks for what it is about.
 BODIES: Mapping[str, Mapping[str, object]] = {
     "Message": {"text": "hello"},
@@ -86,6 +86,8 @@ async def seed(home: Path) -> dict[str, str]:
         segment, *_ = await scene.store.segments.list("alice")
         found.update({
             "/api/deliveries/": delivery.id, "/api/processes/": process.id, "/api/grants/": grant.fingerprint[:12],
+            # Only the operator has these.
+            "/api/channels/": "telegram", "/api/people/": "telegram:1", "/api/pairings/": "pair_1",
             "/api/keys/": "alice", "/api/webhooks/": "alerts", "/api/memory/segments/": segment.id,
         })  # fmt: skip
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from holdfast.clock import Clock
 from holdfast.errors import NotFound
-from holdfast.store.store import Store
 
 if TYPE_CHECKING:
     # A command that asks a running gateway does not import these.
     from holdfast.channels.chat.account import ChatAccount
     from holdfast.channels.chat.port import Posted
+    from holdfast.store.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

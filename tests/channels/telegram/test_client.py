@@ -343,13 +343,12 @@ async def test_a_message_whose_answer_is_lost_may_have_been_sent(way: Way) -> No
         assert TOKEN not in str(lost.value)
 
 
-async def test_a_server_that_says_nothing_may_have_sent_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.channels.telegram.calls.TIMEOUT_S", 0.3)
+async def test_a_server_that_says_nothing_may_have_sent_the_message() -> None:
     async with telegram() as there, a_platform(there) as bot:
         _, chat, place = ann(there)
         there.fail(Way.SILENT_AFTER, "sendMessage")
         with pytest.raises(OutcomeUnknown, match="no answer in time"):
-            await bot._api.do("sendMessage", {"chat_id": place.chat_id, "text": "x"}, object, timeout_s=0.3)
+            await bot._api.do("sendMessage", {"chat_id": place.chat_id, "text": "x"}, object, timeout_s=3)
         assert chat.texts == ["x"]
 
 
