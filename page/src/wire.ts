@@ -1005,6 +1005,7 @@ export interface Status {
   running: number;
   agent?: AgentView;
   questions?: number;
+  pairings?: number;
   processes?: number;
   accepted?: number;
   settled?: number;

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.core.sessions import Source
+from holdfast.ids import new_session_id
+from holdfast.store.opening import open_store
 from tests.cli.terminal import Terminal
 from tests.web.test_people import CODE, asked
 
@@ -73,6 +76,26 @@ def test_accounts_are_listed_and_shown_without_a_gateway(terminal: Terminal) -> 
     shown = terminal.type("channels", "show", "telegram").stdout + terminal.type("channels", "list").stdout
     assert ("disabled" in shown, "AAExample" in shown) == (True, False)
     assert terminal.type("channels", "show", "work").exit_code == 2
+
+
+def test_sessions_are_listed_by_account(terminal: Terminal) -> None:
+    """Two accounts of one platform are two channels."""
+
+    async def talked() -> None:
+        store = await open_store("sqlite", terminal.home)
+        for number, (account, chat) in enumerate((("telegram", "Ann"), ("work", "Crew"), ("work", "Boss"))):
+            source = Source(chat_id=str(number), chat_name=chat, chat_type="private", user=str(number), user_name=chat)
+            key, at = f"{account}:{number}", 1_000 + number
+            await store.sessions.open("local", key, account, new_session_id(at), at, source)
+        await store.close()
+
+    asyncio.run(talked())
+    listed = terminal.read("sessions", "list", "--channel", "work")["items"]
+    assert [(each["channel"], each["source"]["chat_name"], each["label"]) for each in listed] == [
+        ("work", "Boss", "Boss"),
+        ("work", "Crew", "Crew"),
+    ]
+    assert [each["key"] for each in terminal.read("sessions", "list", "--channel", "telegram")["items"]] == ["telegram:0"]
 
 
 def test_a_wrong_account_is_told_with_its_line(terminal: Terminal) -> None:

@@ -61,11 +61,13 @@ async def test_a_person_is_let_in_from_the_page(home: Path, by: str) -> None:
         (request,) = (await house.get("/api/pairings"))["items"]
         assert (request["id"], request["message"], request["user_name"]) == (id_, "hello, may I?", "Ann")
         assert set(request) == {"id", "account", "user_id", "user_name", "asked_at", "expires_at", "message"}
+        assert (await house.get("/api/status"))["pairings"] == 1
         name = id_ if by == "id" else CODE.lower()
         for new in (True, False):
             settled = await house.post(f"/api/pairings/{name}/approve", {"role": "trusted"})
             assert settled == {"id": id_, "person": "telegram:7", "choice": "trusted", "new": new}
         assert (await house.get("/api/pairings"))["items"] == []
+        assert (await house.get("/api/status"))["pairings"] == 0
         person, operator = (await house.get("/api/people"))["items"]
         assert {**person, "role": "trusted"} | PERSON == person
         assert (operator["person"], operator["role"], operator["owner"]) == ("telegram:1", "operator", "local")
@@ -182,6 +184,17 @@ async def test_a_token_is_tried_and_not_kept(home: Path) -> None:
         for bad in ({"kind": "owl"}, no_setting, no_token):
             trial = await house.post("/api/channels/try", bad)
             assert (trial["ok"], bool(trial["problem"])) == (False, True)
+
+
+@pytest.mark.parametrize(("name", "problem"), [("web", "other messages go to web:"), ("my bot", "letters, digits")])
+async def test_a_name_that_no_account_can_have_is_refused_before_anything_is_asked(
+    home: Path, name: str, problem: str
+) -> None:
+    async with telegram() as server, open_house(home, api_key=KEY) as house:
+        plan = {"kind": "telegram", "name": name, "settings": {"token": TOKEN, "api_base": server.url}}
+        trial = await house.post("/api/channels/try", plan)
+        assert (trial["ok"], problem in trial["problem"], trial["hint"]) == (False, True, "correct it, then try again")
+        assert server.calls == []
 
 
 async def test_a_configured_account_is_tried_with_its_own_token(home: Path) -> None:

@@ -162,8 +162,12 @@ def print_status(glance: Status) -> None:
 def _beside(glance: Status) -> str:
     if glance.obligations is None:
         return ""
-    waiting = count(glance.questions, "open question")
-    return f" ({count(glance.processes, 'background process', 'background processes')}, {waiting})"
+    waiting = [
+        count(glance.processes, "background process", "background processes"),
+        count(glance.questions, "open question"),
+        *([f"{count(glance.pairings, 'request')} to be let in"] if glance.pairings else []),
+    ]
+    return f" ({', '.join(waiting)})"
 
 
 def _agent(agent: AgentView) -> dict[str, str | tuple[str, str]]:

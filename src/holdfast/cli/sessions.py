@@ -45,7 +45,7 @@ def sessions() -> None:
 @sessions.command("list")
 @limit_option(20)
 @click.option("--state", type=click.Choice([each.value for each in SessionState]), help="Only those in this state.")
-@click.option("--channel", help="Only those of this channel, e.g. webhook.")
+@click.option("--channel", help="Only those of this channel, e.g. webhook, or of this chat account.")
 @click.option("--archived/--no-archived", default=None, help="Only archived sessions, or only the others.")
 @click.option("--cursor", help="Continue after an earlier page.")
 @with_json

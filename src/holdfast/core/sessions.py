@@ -137,9 +137,10 @@ class Glance:
 
     @property
     def label(self) -> str:
-        """Return what people know it by: its title, else the first line of its first message, else its key."""
+        """Return what people know it by: its title, else how its first message begins, else its chat, else its key."""
         lines = (one_line(_HEADING.sub("", line)) for line in self.opening.splitlines())
-        line = self.session.title or next(filter(None, lines), "") or self.session.key
+        chat = one_line(self.session.source.chat_name)
+        line = self.session.title or next(filter(None, lines), "") or chat or self.session.key
         return line if len(line) <= LABEL_MAX_CHARS else line[: LABEL_MAX_CHARS - 1].rstrip() + "…"
 
 

@@ -6,12 +6,13 @@ import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.channels.chat import kinds
 from holdfast.clock import Clock
-from holdfast.config import ChatSettings, is_secret
+from holdfast.config import ChannelsConfig, ChatSettings, Config, is_secret, problems
 from holdfast.core.chats import AccountRecord, AccountState
 from holdfast.core.keys import ADMIN
 from holdfast.core.redaction import Redaction
@@ -108,7 +109,7 @@ class Channels:
 
     @operation("POST /api/channels/try", "Ask a platform who an account would be, and keep nothing", scope=ADMIN)
     async def attempt(self, plan: ChannelPlan) -> ChannelTrial:
-        """Try settings that are not kept.  Only texts can be tried."""
+        """Try settings that are not kept, and the name.  Only texts can be tried."""
         # First, so that no error message can show them.
         self.redaction.learn(value for key, value in plan.settings.items() if is_secret(("channels", plan.kind, key)))
         try:
@@ -126,7 +127,8 @@ class Channels:
         if unknown := sorted(plan.settings.keys() - known):
             raise ConfigInvalid(f"{plan.kind} has no setting {unknown[0]!r}")
         settings = replace(before if isinstance(before, kind) else kind(), **plan.settings)
-        for key, problem in settings.problems().items():
+        config = Config(channels=ChannelsConfig(accounts={plan.name or plan.kind: settings}))
+        for (*_, key), problem in chain(problems(config), kinds.misconfigured(config)):
             raise ConfigInvalid(f"{key} {problem}")
         return settings
 
@@ -202,4 +204,6 @@ def _failed(error: Exception, redaction: Redaction) -> ChannelTrial:
 def _hint(error: Exception) -> str:
     if isinstance(error, Unavailable | TimeoutError):
         return "see that the platform can be reached from the gateway's machine, then try again"
+    if isinstance(error, ConfigInvalid):
+        return "correct it, then try again"
     return "see that the token is copied whole and was not replaced by a newer one"

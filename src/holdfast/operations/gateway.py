@@ -120,6 +120,8 @@ class Status:
     running: int
     agent: AgentView = AgentView()
     questions: int = 0
+    # People of chat platforms who ask to be let in.
+    pairings: int = 0
     processes: int = 0
     accepted: int = 0
     settled: int = 0
@@ -220,13 +222,14 @@ class Gateway:
         return await self.health()
 
     async def _with_counts(self, glance: Status) -> Status:
-        owner = self.caller.owner
+        owner, now = self.caller.owner, self.clock.now_ms()
         try:
             tally = await self.store.turns.tally()
             await self.store.nodes.probe(self.engine.node_id)
             obligations = await self.store.catalog.obligations()
             owed = debt(await self.store.segments.unpaid(), self._is_unreachable)
             questions = await self.store.questions.open(owner, limit=pages.SIZE_MAX)
+            pairings = await self.store.people.pairings()
             at_work = await self.store.processes.list(owner, state=ProcessState.RUNNING, limit=pages.SIZE_MAX)
             off = await self.store.nodes.clocks_off()
         except Unavailable as error:
@@ -242,6 +245,7 @@ class Gateway:
             obligations=replace(obligations, segments=owed.unpaid),
             memory=owed,
             questions=len(questions),
+            pairings=sum(each.is_open(now) for each in pairings),
             processes=len(at_work),
             clocks_off=[ClockOff(node=node, off_ms=off_ms) for node, off_ms in off.items()],
         )

@@ -24,7 +24,7 @@ from holdfast.core.delivery import Delivery
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.people import Choice
 from holdfast.core.redaction import Redaction
-from holdfast.core.sessions import Session
+from holdfast.core.sessions import Session, Source
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Turn, TurnState
 from holdfast.engine.inbox import Inbox
@@ -187,7 +187,7 @@ async def test_a_message_becomes_a_turn_of_its_chat(open_it: Open) -> None:
         (session,) = await here.sessions()
         (turn,) = await here.turns()
         assert (session.channel, session.key, session.owner) == (ACCOUNT, "telegram:7", "local")
-        assert (session.source.chat_id, session.source.chat_name, session.source.chat_type) == ("7", "Ada", "private")
+        assert session.source == Source(chat_id="7", chat_name="Ada", chat_type="private", user="5", user_name="Ada")
         assert turn.reply_to == "telegram:7"
         assert await here.asked() == ["hello"]
 
@@ -235,8 +235,10 @@ async def test_a_long_paste_waits_longer_for_its_next_part(open_it: Open) -> Non
 
 async def test_the_speakers_of_a_group_are_named(open_it: Open) -> None:
     async with world(open_it) as here, here.running():
-        await here.hear(*apart(in_group("hello"), in_group("and me", thread="9")))
+        await here.hear(*apart(in_group("hello", chat_name="Crew"), in_group("and me", thread="9")))
         first, second = await here.sessions()
+        # Several people speak in it, so it is from none of them.
+        assert first.source == Source(chat_id="-100", chat_name="Crew", chat_type="group")
         assert (first.key, first.owner, second.key) == ("telegram:-100", "telegram:-100", "telegram:-100:9")
         assert await here.asked() == ["Ada: hello", "Ada: and me"]
 
@@ -246,6 +248,7 @@ async def test_the_people_of_a_group_may_have_sessions_of_their_own(open_it: Ope
         await here.hear(in_group("hello"))
         (session,) = await here.sessions()
         assert (session.key, session.owner) == ("telegram:-100:5", "local")
+        assert (session.source.user, session.source.user_name) == ("5", "Ada")
         assert await here.asked() == ["hello"]
 
 

@@ -392,6 +392,7 @@ class Intake:
             chat_type=message.chat_type.value,
             thread_id=current.thread_id,
             user="" if is_shared else message.sender.id,
+            user_name="" if is_shared else message.sender.name,
         )
         return Inbound(
             conversation=conversation_of(self._account.name, first, person),
