@@ -159,6 +159,9 @@ class World:
         (session,) = await self.sessions()
         return await self.store.turns.list(session.id)
 
+    async def has_told(self) -> bool:
+        return bool(await self.notices())
+
     async def notices(self) -> list[Delivery]:
         """Return what was said that is no answer."""
         return [rows.delivered(row) for row in await query(self.store, f"SELECT {rows.DELIVERY} FROM deliveries")]
@@ -425,6 +428,8 @@ async def test_many_old_messages_wait_for_a_decision(open_it: Open, choice: str,
         async with here.running():
             await here.hear(*old)
             assert await here.sessions() == []
+            # They are held first, and asked about then.
+            await until(here.has_told)
             (question,) = await here.notices()
             (backlog_id,) = {button.value.split(":")[1] for (button,) in question.extra.buttons}
             assert max(len(button.value.encode()) for (button,) in question.extra.buttons) <= 64
