@@ -15,7 +15,8 @@ from tests.blackbox.client import Client, client
 from tests.blackbox.gateway import until
 from tests.blackbox.history import Receipt
 from tests.blackbox.models import Workshop, workshop
-from tests.tools.servers import Asked, Reply, Served, serving
+from tests.http_server import Request
+from tests.tools.servers import Reply, Served, serving
 
 PAGES = 7
 LINES = 200_000
@@ -87,8 +88,8 @@ async def attacked() -> AsyncIterator[Attack]:
                     await asyncio.wait((looking,))
 
 
-def _hostile(asked: Asked) -> Reply:
-    kind, body = HOSTILE_PAGES[int(asked.target.strip("/")) % len(HOSTILE_PAGES)]
+def _hostile(asked: Request) -> Reply:
+    kind, body = HOSTILE_PAGES[int(asked.path.strip("/")) % len(HOSTILE_PAGES)]
     return Reply(body, headers={"Content-Type": kind})
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.blackbox.gateway import PATIENCE_S, free_port
+from tests.http_server import answer, read, serving
 
 
 @dataclass(eq=False)
@@ -17,7 +17,7 @@ class Asked:
     """A request as it arrived, and how it was answered, if it was."""
 
     path: str
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     body: dict[str, Any]
     status: int | None = None
 
@@ -38,8 +38,7 @@ class Provider:
     port: int = field(default_factory=free_port)
     _open: dict[str, asyncio.Event] = field(default_factory=dict)
     _news: asyncio.Condition = field(default_factory=asyncio.Condition)
-    _serving: set[asyncio.Task[Any]] = field(default_factory=set)
-    _server: asyncio.Server | None = None
+    _served: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack)
 
     @property
     def url(self) -> str:
@@ -78,16 +77,11 @@ class Provider:
         return await self._gets(lambda: self.taken, count)
 
     async def come(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        await self._served.enter_async_context(serving(self._serve, self.port))
 
     async def go(self) -> None:
         """Be away: nobody listens at the address."""
-        if self._server:
-            self._server.close()
-            for each in self._serving:
-                each.cancel()
-            await self._server.wait_closed()
-            self._server = None
+        await self._served.aclose()
 
     async def _gets(self, found: Any, count: int) -> Any:
         async with asyncio.timeout(PATIENCE_S), self._news:
@@ -95,18 +89,10 @@ class Provider:
         return found()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task
-        self._serving.add(task)
-        try:
-            while asked := await _read(reader):
-                await self._told(asked)
-                await self._answer(asked, reader, writer)
-        except (ConnectionError, asyncio.CancelledError):
-            pass
-        finally:
-            self._serving.discard(task)
-            writer.close()
+        while request := await read(reader):
+            asked = Asked(path=request.path, headers=request.headers, body=request.json)
+            await self._told(asked)
+            await self._answer(asked, reader, writer)
 
     async def _told(self, asked: Asked) -> None:
         async with self._news:
@@ -121,24 +107,12 @@ class Provider:
             # Whoever asked has gone and will never hear of it.
             return
         status, body = (self.status, {}) if asked.path == "/commit" else (200, self._recalled(asked))
-        raw = json.dumps(body).encode()
-        writer.write(f"HTTP/1.1 {status} Scripted\r\nContent-Length: {len(raw)}\r\n\r\n".encode() + raw)
-        await writer.drain()
+        await answer(writer, status, body)
         asked.status = status
         await self._told(asked)
 
     def _recalled(self, asked: Asked) -> dict[str, Any]:
         return {"memories": [{"text": each} for each in self.memories][: asked.body["limit"]]}
-
-
-async def _read(reader: asyncio.StreamReader) -> Asked | None:
-    try:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-    except asyncio.IncompleteReadError:
-        return None
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
-    body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return Asked(path=head[0].split(" ")[1], headers=headers, body=json.loads(body))
 
 
 @contextlib.asynccontextmanager

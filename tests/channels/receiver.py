@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from tests.engine.world import Hang
-
-
-@dataclass(frozen=True)
-class Post:
-    """One request as it arrived."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
+from tests.http_server import Request, read, serving
 
 
 @dataclass(frozen=True)
@@ -52,9 +37,9 @@ Line = Reply | Cut | Hang
 class Receiver:
     """A server that runs, what arrived there, and what it will do next; without a script it takes everything."""
 
-    def __init__(self, script: Sequence[Line] | Callable[[Post], Line]) -> None:
+    def __init__(self, script: Sequence[Line] | Callable[[Request], Line]) -> None:
         self.port = 0
-        self.posts: list[Post] = []
+        self.posts: list[Request] = []
         self.connections = 0
         self.sent_bytes = 0
         self._script = script if callable(script) else list(script)
@@ -68,20 +53,14 @@ class Receiver:
 
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        try:
-            if not callable(self._script) and self._script and self._script[0] == Cut(reads=False):
-                self._script.pop(0)
-                _reset(writer)
-                return
-            post = await _read(reader)
+        if not callable(self._script) and self._script and self._script[0] == Cut(reads=False):
+            self._script.pop(0)
+            _reset(writer)
+        elif post := await read(reader):
             self.posts.append(post)
             await self._play(self._next(post), reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass
-        finally:
-            writer.close()
 
-    def _next(self, post: Post) -> Line:
+    def _next(self, post: Request) -> Line:
         if callable(self._script):
             return self._script(post)
         return self._script.pop(0) if self._script else Reply()
@@ -112,21 +91,11 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiving(*script: Line, by: Callable[[Post], Line] | None = None) -> AsyncIterator[Receiver]:
+async def receiving(*script: Line, by: Callable[[Request], Line] | None = None) -> AsyncIterator[Receiver]:
     """Answer each request with the next line of the script, or as `by` says."""
     receiver = Receiver(by or script)
-    talks: set[asyncio.Task[None]] = set()
-    server = await asyncio.start_server(
-        lambda reader, writer: talks.add(asyncio.create_task(receiver.converse(reader, writer))), "127.0.0.1", 0
-    )
-    receiver.port = server.sockets[0].getsockname()[1]
-    try:
+    async with serving(receiver.converse) as receiver.port:
         yield receiver
-    finally:
-        server.close()
-        for each in talks:
-            each.cancel()
-        await asyncio.gather(*talks, return_exceptions=True)
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
@@ -134,12 +103,3 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     connection: socket.socket = writer.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
-
-
-async def _read(reader: asyncio.StreamReader) -> Post:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    first, *lines = head.strip().split("\r\n")
-    method, path, _ = first.split(" ", 2)
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Post(method=method, path=path, headers=headers, body=body)

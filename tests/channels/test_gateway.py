@@ -16,9 +16,10 @@ from holdfast.errors import Rejected
 from holdfast.operations.jobs import Plan
 from holdfast.store.opening import open_store
 from tests.blackbox.gateway import Gateway, gateways, until
-from tests.channels.receiver import Post, Receiver, Reply, receiving
+from tests.channels.receiver import Receiver, Reply, receiving
 from tests.channels.test_url import is_signed
 from tests.engine.world import Hang
+from tests.http_server import Request
 from tests.web.house import open_house
 
 NEVER = "0 4 29 2 *"
@@ -94,7 +95,7 @@ async def test_an_operator_sees_why_and_when_and_can_have_it_sent_again() -> Non
         "/gone": [Reply("404 Not Found", body=b"no such hook")],
     }
 
-    def play(post: Post) -> Reply:
+    def play(post: Request) -> Reply:
         return answers[post.path].pop() if answers[post.path] else Reply()
 
     async with receiving(by=play) as there, a_gateway(there) as gateway:

@@ -19,8 +19,9 @@ from holdfast.channels.github.render import COMMENT_MAX_CHARS
 from holdfast.core.delivery import REPEAT_LABEL, Delivery
 from holdfast.egress import Egress
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
-from tests.channels.receiver import Cut, Line, Post, Receiver, Reply, receiving
+from tests.channels.receiver import Cut, Line, Receiver, Reply, receiving
 from tests.engine.world import START, ManualClock
+from tests.http_server import Request
 
 TARGET = "github_comment:octo/hello.world#7"
 SENT = Delivery(
@@ -42,7 +43,7 @@ class Issue:
         self.bodies = [f"comment {number}" for number in range(comments)]
         self.cuts = 0
 
-    def __call__(self, post: Post) -> Line:
+    def __call__(self, post: Request) -> Line:
         place = urlsplit(post.path)
         if post.method == "POST" and place.path == f"{PATH}/comments":
             self.bodies.append(post.json["body"])

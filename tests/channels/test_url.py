@@ -22,8 +22,9 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.core.delivery import Delivery
 from holdfast.egress import Egress, Guard
 from holdfast.errors import ConfigInvalid, OutcomeUnknown, Rejected, Unavailable
-from tests.channels.receiver import Cut, Line, Post, Receiver, Reply, receiving
+from tests.channels.receiver import Cut, Line, Receiver, Reply, receiving
 from tests.engine.world import START, Hang, ManualClock
+from tests.http_server import Request
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide.md"
 SHORT_S = 1.5
@@ -33,7 +34,7 @@ SENT = Delivery(
 )
 
 
-def is_signed(secret: str, post: Post, now_s: int) -> bool:
+def is_signed(secret: str, post: Request, now_s: int) -> bool:
     """Check a signature as somebody who has only read the specification would."""
     moment = int(post.headers["webhook-timestamp"])
     content = b".".join([post.headers["webhook-id"].encode(), str(moment).encode(), post.body])
@@ -77,7 +78,7 @@ def test_the_check_of_these_tests_agrees_with_the_specification() -> None:
         "webhook-timestamp": "1614265330",
         "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
     }
-    post = Post(method="POST", path="/", headers=headers, body=b'{"test": 2432232314}')
+    post = Request(method="POST", path="/", headers=headers, body=b'{"test": 2432232314}')
     assert is_signed(SECRET, post, 1614265330)
     assert not is_signed(SECRET, replace(post, body=post.body + b" "), 1614265330)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+
+from tests.http_server import answer, read, serving
 
 
 class Mood(StrEnum):
@@ -40,7 +40,6 @@ class Receiver:
     sends: list[Send] = field(default_factory=list[Send])
     refused: int = 0
     port: int = 0
-    _serving: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
 
     @property
     def target(self) -> str:
@@ -48,38 +47,25 @@ class Receiver:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[Receiver]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
-        try:
+        async with serving(self._serve) as self.port:
             yield self
-        finally:
-            server.close()
-            for each in self._serving:
-                each.cancel()
-            await server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task
-        self._serving.add(task)
         try:
             while await self._answer(reader, writer):
                 pass
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
         finally:
-            self._serving.discard(task)
-            writer.transport.abort() if self.mood is not Mood.WELL else writer.close()
+            if self.mood is not Mood.WELL:
+                writer.transport.abort()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; return whether another may follow."""
         if self.mood is Mood.DEAF:
             self.refused += 1
             return False
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-        length = next(int(line.partition(":")[2]) for line in head.split("\r\n") if line.startswith("content-length:"))
-        body = json.loads(await reader.readexactly(length))
-        mood = self.mood
+        if (request := await read(reader)) is None:
+            return False
+        body, mood = request.json, self.mood
         if mood in (Mood.WELL, Mood.MUTE):
             self.sends.append(
                 Send(
@@ -95,7 +81,5 @@ class Receiver:
             self.refused += 1
         if mood in (Mood.MUTE, Mood.DEAF):
             return False
-        status = "200 OK" if mood is Mood.WELL else "503 Busy"
-        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n".encode())
-        await writer.drain()
+        await answer(writer, 200 if mood is Mood.WELL else 503, {})
         return True

@@ -7,15 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import json
-import os
-import signal
-import subprocess
-import sys
-import traceback
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +28,12 @@ from holdfast.engine.inbox import Inbox
 from holdfast.engine.tuning import Tuning
 from holdfast.ids import SessionId
 from holdfast.ports import Assignment
-from holdfast.store import home as store_home
-from holdfast.store import sqlite
 from holdfast.store.audit import audit
 from holdfast.store.migrations import migrate
 from holdfast.store.opening import store_path
 from holdfast.store.store import Store
-from tests.crash.life import CHILD_DEADLINE_S, Fuse, FusedDatabase, When, say
+from tests.crash.forking import serve
+from tests.crash.life import Fuse, FusedDatabase, When, say
 from tests.crash.world import until
 
 SETTINGS = Tuning(batch_ms=1, poll_ms=50)
@@ -133,56 +126,5 @@ async def kind(store: Store, child: Session) -> list[str]:
     return [child.key.split(":")[1], child.state.value, turn.state.value]
 
 
-class Runner:
-    """The parent's end of a process that lives such lives."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.errands"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def live(self, life: Errands) -> tuple[int, list[str]]:
-        """Let one life be lived; returns its exit status and what it printed."""
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps(asdict(life)) + "\n")
-        self._process.stdin.flush()
-        status, output = json.loads(self._process.stdout.readline())
-        return status, output
-
-    def close(self) -> None:
-        self._process.communicate(timeout=CHILD_DEADLINE_S)
-
-
-def fork(life: Errands) -> tuple[int, list[str]]:
-    output = os.memfd_create("output")
-    child = os.fork()
-    if child == 0:
-        signal.alarm(CHILD_DEADLINE_S)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        status = 1
-        try:
-            asyncio.run(live(life))
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    text = os.pread(output, 1 << 24, 0).decode()
-    os.close(output)
-    return os.waitstatus_to_exitcode(status), text.splitlines()
-
-
-def main() -> None:
-    sqlite.CHECKPOINT_PAGES = 40
-    store_home.BALLAST_BYTES = 64 * 1024
-    gc.collect()
-    gc.freeze()
-    for line in sys.stdin:
-        print(json.dumps(fork(Errands(**json.loads(line)))), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve(Errands, live)

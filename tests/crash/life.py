@@ -1,25 +1,19 @@
 """Whole lives of a gateway, each in a process of its own, each cut short on command.
 
-`python -m tests.crash.life` is a warm process: for every line of its input it forks one that lives, and answers with what
-became of it.  A fork is ten times as fast as a new interpreter; nothing that could not be forked is started before it.
+`python -m tests.crash.life` is a warm process, which forks one life for every line of its input.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import itertools
 import json
 import os
 import signal
-import subprocess
-import sys
-import threading
-import traceback
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, Self
+from typing import Any, Literal
 
 import msgspec
 
@@ -36,12 +30,12 @@ from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.tuning import Tuning
 from holdfast.ids import SessionId, TurnId
 from holdfast.memory.bindings import MemoryBindings
-from holdfast.store import home as store_home
 from holdfast.store import sqlite
 from holdfast.store.audit import audit
 from holdfast.store.migrations import migrate
 from holdfast.store.opening import store_path
 from holdfast.store.store import Store
+from tests.crash.forking import serve
 from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, dump, until
 
 Case = Literal["birth", "detached", "conversation", "question"]
@@ -49,7 +43,6 @@ When = Literal["before", "after"]
 
 CASES: tuple[Case, ...] = ("detached", "conversation", "question")
 # A child that is stuck ends by itself, and is noticed.
-CHILD_DEADLINE_S = 30
 
 # With its own words in every line, any loss, repeat or change of order shows in the whole.
 SAID = ("one ", "two ", "three ", "four")
@@ -70,24 +63,6 @@ class Life:
     case: Case = "detached"
     nth: int | None = None
     when: When = "before"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Death:
-    """How a life ended; `output` is what it had printed until then."""
-
-    status: int
-    output: list[str]
-    errors: str
-
-    def lines(self, word: str) -> list[str]:
-        return [line.removeprefix(f"{word} ") for line in self.output if line.startswith(f"{word} ")]
-
-    def shown(self) -> list[Any]:
-        return [json.loads(line) for line in self.lines("shown")]
-
-    def reports(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.lines("report")]
 
 
 class Fuse:
@@ -299,69 +274,5 @@ def say(*words: str) -> None:
     os.write(1, (" ".join(words) + "\n").encode())
 
 
-class Warm:
-    """The parent's end of a warm process."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.life"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def live(self, life: Life) -> Death:
-        """Let one life be lived, and return how it ended."""
-        stdin, stdout = self._pipes()
-        stdin.write(json.dumps(asdict(life)) + "\n")
-        stdin.flush()
-        return Death(**json.loads(stdout.readline()))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        stdin, stdout = self._pipes()
-        stdin.close()
-        self._process.wait(CHILD_DEADLINE_S)
-        stdout.close()
-
-    def _pipes(self) -> tuple[IO[str], IO[str]]:
-        assert self._process.stdin
-        assert self._process.stdout
-        return self._process.stdin, self._process.stdout
-
-
-def fork(life: Life) -> Death:
-    """Live one life in a child, and wait for its end."""
-    output, errors = os.memfd_create("output"), os.memfd_create("errors")
-    child = os.fork()
-    if child == 0:
-        signal.alarm(CHILD_DEADLINE_S)
-        os.dup2(output, 1)
-        os.dup2(errors, 2)
-        status = 1
-        try:
-            asyncio.run(live(life))
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    texts = [os.pread(file, 1 << 24, 0).decode() for file in (output, errors)]
-    for file in (output, errors):
-        os.close(file)
-    return Death(status=os.waitstatus_to_exitcode(status), output=texts[0].splitlines(), errors=texts[1])
-
-
-def main() -> None:
-    # Small lives, so that checkpoints and ballast are part of each without taking its time.
-    sqlite.CHECKPOINT_PAGES = 40
-    store_home.BALLAST_BYTES = 64 * 1024
-    assert threading.active_count() == 1
-    gc.collect()
-    gc.freeze()
-    for line in sys.stdin:
-        print(json.dumps(asdict(fork(Life(**json.loads(line))))), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve(Life, live)

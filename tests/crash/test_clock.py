@@ -14,17 +14,17 @@ from holdfast.agent.scripted import Pause, Say, ScriptedAgent, UseTool
 from holdfast.clock import SystemClock
 from holdfast.core.delivery import Delivery, DeliveryState
 from holdfast.core.effects import Effect
-from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.intake import Receipt
 from holdfast.core.segments import SegmentState
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Mode, TurnState
+from holdfast.core.turns import TurnState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.tuning import Tuning
 from holdfast.errors import Unavailable
 from holdfast.memory.bindings import MemoryBindings
 from holdfast.store.audit import audit
 from holdfast.store.store import Store
-from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, query, until
+from tests.crash.world import World, WorldCarrier, WorldMemory, message, query, until
 
 HOUR_MS = 3_600_000
 SAID = ("one ", "two ", "three")
@@ -84,18 +84,6 @@ async def running(store: Store, world: World, clock: JumpingClock) -> AsyncItera
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-
-def message(number: int) -> Inbound:
-    return Inbound(
-        conversation=f"hook:{number}",
-        text="please",
-        channel="webhook",
-        dedupe_key=f"hook:{number}",
-        mode=Mode.DETACHED,
-        one_shot=True,
-        reply_to=TARGET,
-    )
 
 
 @pytest.mark.parametrize("hours", [-5, 5])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import shutil
 import signal
 from collections.abc import Iterator
@@ -12,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from tests import scratch
-from tests.crash.errands import GOALS, Errands, Runner
+from tests.crash.errands import GOALS, Errands
+from tests.crash.forking import Death, Warm
 from tests.crash.life import When
 
 
 @pytest.fixture(scope="module")
-def runner() -> Iterator[Runner]:
-    runner = Runner()
-    yield runner
-    runner.close()
+def warm() -> Iterator[Warm[Errands]]:
+    with Warm[Errands]("tests.crash.errands") as warm:
+        yield warm
 
 
 @pytest.fixture
@@ -33,22 +32,22 @@ def homes() -> Iterator[Path]:
     ("when", "stride", "points_min"), [("before", 9, 100), pytest.param("after", 2, 20, marks=pytest.mark.long)]
 )
 def test_killed_beside_any_write_every_task_is_told_once(
-    runner: Runner, homes: Path, when: When, stride: int, points_min: int
+    warm: Warm[Errands], homes: Path, when: When, stride: int, points_min: int
 ) -> None:
     """A3 A6 R10: killed once while tasks are handed on, done and told; the next life brings all of it to one end."""
     born = homes / "born"
     born.mkdir()
-    assert runner.live(Errands(home=str(born), birth=True))[0] == 0
+    assert warm.live(Errands(home=str(born), birth=True)).status == 0
     for nth in itertools.count(1, stride):
         home = homes / str(nth)
         shutil.copytree(born, home)
-        status, output = runner.live(Errands(home=str(home), nth=nth, when=when))
-        killed = status == -signal.SIGKILL
-        assert killed or status == 0, output
+        death = warm.live(Errands(home=str(home), nth=nth, when=when))
+        killed = death.status == -signal.SIGKILL
+        assert killed or death.status == 0, death
         for _ in range(2):
-            status, output = runner.live(Errands(home=str(home)))
-            assert status == 0, (nth, output)
-            converged(output, f"killed {when} point {nth}")
+            death = warm.live(Errands(home=str(home)))
+            assert death.status == 0, (nth, death)
+            converged(death, f"killed {when} point {nth}")
         shutil.rmtree(home)
         if not killed:
             # Fewer points than that: every one of them has been tried.
@@ -56,9 +55,8 @@ def test_killed_beside_any_write_every_task_is_told_once(
             return
 
 
-def converged(output: list[str], where: str) -> None:
-    (line,) = [line for line in output if line.startswith("report ")]
-    report = json.loads(line.removeprefix("report "))
+def converged(death: Death, where: str) -> None:
+    (report,) = death.reports()
     assert report["audit"] == [], where
     assert report["states"] == ["completed"] * 3, (where, report)
     assert report["children"] == [

@@ -20,7 +20,8 @@ import pytest
 
 from holdfast.core.delivery import REPEAT_LABEL
 from tests import scratch
-from tests.crash.life import ANSWER, CASES, FOLLOW_UP_SAID, SAID, THOUGHT, Case, Death, Life, Warm, When
+from tests.crash.forking import Death, Warm
+from tests.crash.life import ANSWER, CASES, FOLLOW_UP_SAID, SAID, THOUGHT, Case, Life, When
 from tests.crash.world import World
 
 WORKERS = 2
@@ -33,9 +34,9 @@ Report = dict[str, Any]
 class Lives:
     """Warm processes, and homes in memory for the lives they live: what a killed process wrote is in the page cache."""
 
-    def __init__(self, folder: Path, warm: Sequence[Warm]) -> None:
+    def __init__(self, folder: Path, warm: Sequence[Warm[Life]]) -> None:
         self._folder = folder
-        self._idle: queue.SimpleQueue[Warm] = queue.SimpleQueue()
+        self._idle: queue.SimpleQueue[Warm[Life]] = queue.SimpleQueue()
         for each in warm:
             self._idle.put(each)
         self._homes = itertools.count(1)
@@ -77,7 +78,7 @@ class Lives:
 def lives() -> Iterator[Lives]:
     with ExitStack() as stack:
         folder = stack.enter_context(scratch.folder())
-        yield Lives(folder, [stack.enter_context(Warm()) for _ in range(WORKERS)])
+        yield Lives(folder, [stack.enter_context(Warm[Life]("tests.crash.life")) for _ in range(WORKERS)])
 
 
 @pytest.fixture(scope="module")

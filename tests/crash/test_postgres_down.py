@@ -25,7 +25,7 @@ from holdfast.core.events import EntryKind
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.segments import SegmentState
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Mode, TurnState
+from holdfast.core.turns import TurnState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.tuning import Tuning
 from holdfast.errors import StoreDown, Unavailable
@@ -39,7 +39,7 @@ from holdfast.store.store import Store
 from holdfast.store.wire import Wire
 from tests import scratch
 from tests.blackbox.gateway import until as until_seen
-from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, opened, query, until
+from tests.crash.world import World, WorldCarrier, WorldMemory, message, opened, query, until
 from tests.line import Line, lay
 from tests.postgres import Server
 
@@ -121,18 +121,6 @@ class Gate:
         self.reached.set()
         await self.open.wait()
         return "open"
-
-
-def message(name: str) -> Inbound:
-    return Inbound(
-        conversation=f"hook:{name}",
-        text="please",
-        channel="webhook",
-        dedupe_key=f"hook:{name}",
-        mode=Mode.DETACHED,
-        one_shot=True,
-        reply_to=TARGET,
-    )
 
 
 @asynccontextmanager

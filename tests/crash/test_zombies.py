@@ -21,19 +21,19 @@ from holdfast.core.delivery import REPEAT_LABEL, Delivery, DeliveryState
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
 from holdfast.core.events import EntryKind
-from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.intake import Receipt
 from holdfast.core.journal import DraftEntry
 from holdfast.core.questions import Question
 from holdfast.core.segments import Segment, SegmentState
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Cause, Mode, Policy, Resume, Turn, TurnEvent, TurnState
+from holdfast.core.turns import Cause, Policy, Resume, Turn, TurnEvent, TurnState
 from holdfast.engine.engine import Engine
 from holdfast.errors import Stale
 from holdfast.ids import CallId, NodeId, new_delivery_id, new_node_id, new_segment_id, new_session_id, new_turn_id
 from holdfast.store.audit import audit
 from holdfast.store.store import Store
 from tests.claims import claim
-from tests.crash.world import DEADLINE_S, TARGET, World, dump, opened, query, until
+from tests.crash.world import DEADLINE_S, TARGET, World, dump, message, opened, query, until
 from tests.crash.zombie import LOST, MOMENTS, SAID, Stop, make_engine
 from tests.postgres import Server
 
@@ -47,18 +47,6 @@ def url(postgres: Server) -> Iterator[str]:
     name = f"zombies_{next(_names)}"
     yield postgres.create_database(name)
     postgres.drop_database(name)
-
-
-def message(number: int) -> Inbound:
-    return Inbound(
-        conversation=f"hook:{number}",
-        text="please",
-        channel="webhook",
-        dedupe_key=f"hook:{number}",
-        mode=Mode.DETACHED,
-        one_shot=True,
-        reply_to=TARGET,
-    )
 
 
 async def accept(store: Store, number: int) -> Receipt:

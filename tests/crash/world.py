@@ -13,10 +13,11 @@ from typing import Any
 from holdfast.agent.scripted import FunctionTool
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Effect
+from holdfast.core.intake import Inbound
 from holdfast.core.questions import Question
 from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
-from holdfast.core.turns import Turn
+from holdfast.core.turns import Mode, Turn
 from holdfast.errors import Unavailable
 from holdfast.memory.provider import Provider
 from holdfast.store.database import Database, Row, Run, Transaction
@@ -28,6 +29,19 @@ TARGET = "world:here"
 DEADLINE_S = 20.0
 
 Dump = dict[str, list[list[Any]]]
+
+
+def message(name: object) -> Inbound:
+    """Return a message that no one waits for, as a hook brings it."""
+    return Inbound(
+        conversation=f"hook:{name}",
+        text="please",
+        channel="webhook",
+        dedupe_key=f"hook:{name}",
+        mode=Mode.DETACHED,
+        one_shot=True,
+        reply_to=TARGET,
+    )
 
 
 class World:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from holdfast.agent import plugins
 from holdfast.config import ModelConfig
+from tests.distributions import installer
 from tests.mcp.scenes import call_context
 
 SOUND = """
@@ -53,19 +53,9 @@ not_callable = 5
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Put a distribution with entry points on the path, as an installer would."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    def put(name: str, entry_points: str, code: str = SOUND) -> None:
-        module = name.replace("-", "_")
-        (tmp_path / f"{module}.py").write_text(code)
-        monkeypatch.delitem(sys.modules, module, raising=False)
-        info = tmp_path / f"{module}-1.2.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
-        (info / "entry_points.txt").write_text(entry_points)
-
-    return put
+    """Put a distribution with entry points on the path."""
+    put = installer(tmp_path, monkeypatch)
+    return lambda name, entry_points, code=SOUND: put(name, entry_points, code)
 
 
 async def test_tools_and_models_of_a_distribution_are_loaded(install) -> None:

@@ -25,8 +25,9 @@ from holdfast.memory.address import configured, plain
 from holdfast.memory.exchange import ANSWER_MAX_BYTES
 from holdfast.memory.http import RECEIPT_MAX_CHARS, RECOLLECTION_MAX_CHARS, HttpProvider
 from holdfast.ports import MemoryProvider
-from tests.channels.receiver import Cut, Line, Post, Reply, receiving
+from tests.channels.receiver import Cut, Line, Reply, receiving
 from tests.engine.world import START, Hang, ManualClock, until
+from tests.http_server import Request
 
 SESSION = Session(
     id=SessionId("ses_1"),
@@ -305,7 +306,7 @@ async def test_a_long_receipt_is_kept_short() -> None:
 
 
 async def test_many_commits_at_once_are_all_taken() -> None:
-    def taken(post: Post) -> Reply:
+    def taken(post: Request) -> Reply:
         return answer({"receipt": post.json["segment_id"]})
 
     async with receiving(by=taken) as there, a_provider(there.url("")) as provider:

@@ -29,8 +29,9 @@ from holdfast.memory.address import Address
 from holdfast.memory.exchange import Exchange
 from holdfast.memory.openviking import client as viking
 from holdfast.memory.openviking.provider import POLL_MAX_MS, RECOLLECTION_MAX_CHARS, OpenVikingProvider, identity
-from tests.channels.receiver import Cut, Line, Post, Reply, receiving
+from tests.channels.receiver import Cut, Line, Reply, receiving
 from tests.engine.world import START, Hang, ManualClock
+from tests.http_server import Request
 from tests.memory import longship
 from tests.memory.vikings import KEY, Fault, OpenViking, an_openviking
 
@@ -356,7 +357,7 @@ async def test_a_late_note_that_comes_amid_a_commit_does_not_get_into_it(times: 
         await provider.note(session, segment, said[0])
         late = iter(range(times))
 
-        def note_where_nobody_looks(post: Post) -> None:
+        def note_where_nobody_looks(post: Request) -> None:
             if re.search("/context|/sessions$", post.path) and next(late, None) is not None:
                 parts = [{"type": "text", "text": "I keep bees."}]
                 spoken = {"role": "user", "turn_id": "trn_0", "created_at": "2023-11-14T22:13:20.000+00:00", "parts": parts}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from holdfast.core.redaction import Redaction
 from holdfast.errors import ConfigInvalid
 from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.opening import open_bindings
+from tests.distributions import installer
 from tests.engine.world import ManualClock
 from tests.memory.test_http import SAID, SEGMENT, SESSION
 from tests.memory.test_opening import Own
@@ -73,19 +73,9 @@ KEY = "sk-memory-0123456789"
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Put a distribution with entry points on the path, as an installer would."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    def put(name: str, entry_points: str, code: str = SOUND) -> None:
-        module = name.replace("-", "_")
-        (tmp_path / f"{module}.py").write_text(code)
-        monkeypatch.delitem(sys.modules, module, raising=False)
-        info = tmp_path / f"{module}-1.2.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
-        (info / "entry_points.txt").write_text(f"[holdfast.memory]\n{entry_points}\n")
-
-    return put
+    """Put a distribution with entry points on the path."""
+    put = installer(tmp_path, monkeypatch)
+    return lambda name, entry_points, code=SOUND: put(name, f"[holdfast.memory]\n{entry_points}\n", code)
 
 
 def opened(provider: str, url: str = "") -> MemoryBindings:

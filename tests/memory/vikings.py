@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.channels.receiver import Line, Post, Receiver, Reply, receiving
+from tests.channels.receiver import Line, Receiver, Reply, receiving
+from tests.http_server import Request
 
 KEY = "root-0123456789abcdef"
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 409: "Conflict"}
@@ -70,7 +71,7 @@ class OpenViking:
         self.extractions: Counter[str] = Counter()
         self.requests = 0
         # What happens there besides, once a request has been answered.
-        self.meanwhile: Callable[[Post], None] = lambda _: None
+        self.meanwhile: Callable[[Request], None] = lambda _: None
         self.receiver: Receiver
         self._numbers = itertools.count(1)
 
@@ -83,11 +84,11 @@ class OpenViking:
         (found,) = [kept for (*_, each), kept in self.sessions.items() if each == name]
         return found
 
-    def asked(self, pattern: str) -> list[Post]:
+    def asked(self, pattern: str) -> list[Request]:
         """Return the requests that were made for something."""
         return [post for post in self.receiver.posts if re.search(pattern, f"{post.method} {post.path}")]
 
-    def answer(self, post: Post) -> Line:
+    def answer(self, post: Request) -> Line:
         self.requests += 1
         if self.down:
             return self.down
@@ -101,7 +102,7 @@ class OpenViking:
         reason = _REASONS[status]
         return Reply(f"{status} {reason}", {"Content-Type": "application/json"}, json.dumps(body).encode())
 
-    def _answer(self, post: Post) -> tuple[int, dict[str, Any]]:
+    def _answer(self, post: Request) -> tuple[int, dict[str, Any]]:
         place = urlsplit(post.path)
         if place.path == "/health":
             return 200, {"status": "ok", "healthy": True, "version": "0.5.2", "auth_mode": self.mode}

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from tests.http_server import Request, answer, read, serving
 from tests.models.servers import ModelServer, Seen, last_said
 
 # What a commit waits at most, as the gateways in the weather are told; who hangs does so for longer.
@@ -50,7 +51,6 @@ class RoughServer:
         self.port = 0
         self._chance = chance
         self._count = counter
-        self._serving: set[asyncio.Task[Any]] = set()
         self._moods: Mapping[str, tuple[int, Callable[[Given, asyncio.StreamWriter], Awaitable[None]]]] = MappingProxyType(
             {
                 "takes it": (40, self._take),
@@ -75,37 +75,19 @@ class RoughServer:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[RoughServer]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
-        try:
+        async with serving(self._serve) as self.port:
             yield self
-        finally:
-            server.close()
-            for each in self._serving:
-                each.cancel()
-            await server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task
-        self._serving.add(task)
-        try:
-            while asked := await _read(reader):
-                path, headers, body = asked
-                if path == "/commit":
-                    await self._commit(headers, body, writer)
-                else:
-                    await self._recall(writer)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            self._serving.discard(task)
-            writer.close()
+        while asked := await read(reader):
+            if asked.path == "/commit":
+                await self._commit(asked, writer)
+            else:
+                await self._recall(writer)
 
-    async def _commit(self, headers: Mapping[str, str], body: Mapping[str, Any], writer: asyncio.StreamWriter) -> None:
-        given = Given(
-            owner=self.owner, at_ms=now_ms(), key=headers.get("idempotency-key", ""), body=body, number=self._count()
-        )
+    async def _commit(self, asked: Request, writer: asyncio.StreamWriter) -> None:
+        key = asked.headers.get("idempotency-key", "")
+        given = Given(owner=self.owner, at_ms=now_ms(), key=key, body=asked.json, number=self._count())
         self.given.append(given)
         if self.calm:
             await self._take(given, writer)
@@ -120,27 +102,27 @@ class RoughServer:
             await asyncio.sleep(LATE_S)
         elif dice < 0.1:
             await asyncio.sleep(self._chance.uniform(0, SLOW_MAX_S))
-        await _answer(writer, 500 if 0.1 <= dice < 0.12 else 200, {"memories": [{"text": "The weather is rough."}]})
+        await answer(writer, 500 if 0.1 <= dice < 0.12 else 200, {"memories": [{"text": "The weather is rough."}]})
 
     def _keep(self, given: Given) -> None:
         given.taken = self._count()
 
     async def _take(self, given: Given, writer: asyncio.StreamWriter) -> None:
         self._keep(given)
-        await _answer(writer, 200, {"receipt": f"{len(given.body['messages'])} messages"})
+        await answer(writer, 200, {"receipt": f"{len(given.body['messages'])} messages"})
 
     async def _take_slowly(self, given: Given, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(self._chance.uniform(0, SLOW_MAX_S))
         self._keep(given)
         await asyncio.sleep(self._chance.uniform(0, SLOW_MAX_S))
-        await _answer(writer, 202, {})
+        await answer(writer, 202, {})
 
     async def _fail(self, _given: Given, writer: asyncio.StreamWriter) -> None:
-        await _answer(writer, self._chance.choice((400, 404, 429, 500, 503)), {"error": "not now"})
+        await answer(writer, self._chance.choice((400, 404, 429, 500, 503)), {"error": "not now"})
 
     async def _take_and_fail(self, given: Given, writer: asyncio.StreamWriter) -> None:
         self._keep(given)
-        await _answer(writer, 500, {"error": "it is not clear"})
+        await answer(writer, 500, {"error": "it is not clear"})
 
     async def _cut(self, _given: Given, writer: asyncio.StreamWriter) -> None:
         writer.close()
@@ -161,7 +143,7 @@ class RoughServer:
     async def _take_late(self, given: Given, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(LATE_S)
         self._keep(given)
-        await _answer(writer, 200, {})
+        await answer(writer, 200, {})
 
 
 @dataclass
@@ -207,19 +189,3 @@ def _talk(request: Seen) -> Any:
 
 def now_ms() -> int:
     return int(time.time() * 1000)
-
-
-async def _read(reader: asyncio.StreamReader) -> tuple[str, dict[str, str], Any] | None:
-    try:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-    except asyncio.IncompleteReadError:
-        return None
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
-    body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return head[0].split(" ")[1], headers, json.loads(body)
-
-
-async def _answer(writer: asyncio.StreamWriter, status: int, body: object) -> None:
-    raw = json.dumps(body).encode()
-    writer.write(f"HTTP/1.1 {status} Rough\r\nContent-Length: {len(raw)}\r\n\r\n".encode() + raw)
-    await writer.drain()

@@ -41,11 +41,12 @@ import json
 import re
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.http_server import read, serving
 from tests.models.forms import problems
 
 SCENES = {
@@ -70,7 +71,7 @@ class Seen:
     """One request, as it arrived."""
 
     path: str
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     body: dict[str, Any]
 
 
@@ -263,8 +264,6 @@ class ModelServer:
     record: Path | None = None
     _done: Counter[str] = field(default_factory=Counter)
     _began_at: float = 0
-    # Whoever waits for nothing is held by nobody else.
-    _serving: set[asyncio.Task[Any]] = field(default_factory=set)
 
     @property
     def url(self) -> str:
@@ -272,30 +271,15 @@ class ModelServer:
 
     @contextlib.asynccontextmanager
     async def running(self, port: int = 0, tls: ssl.SSLContext | None = None) -> AsyncIterator[ModelServer]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", port, ssl=tls)
-        self.port = server.sockets[0].getsockname()[1]
-        try:
+        async with serving(self._serve, port, tls=tls) as self.port:
             yield self
-        finally:
-            server.close()
-            for each in self._serving:
-                each.cancel()
-            await server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task
-        self._serving.add(task)
         self.connections += 1
-        try:
-            while (request := await _read(reader)) is not None:
-                self.requests.append(request)
-                await self._answer(request, writer)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            self._serving.discard(task)
-            writer.close()
+        while asked := await read(reader):
+            request = Seen(asked.path, asked.headers, json.loads(asked.body or b"{}"))
+            self.requests.append(request)
+            await self._answer(request, writer)
 
     async def _answer(self, request: Seen, writer: asyncio.StreamWriter) -> None:
         wire_type = AnthropicWire if request.path.endswith("/messages") else OpenAIWire
@@ -341,16 +325,6 @@ class ModelServer:
     async def _act(self, action: str, answer: Answer) -> None:
         name, _, rest = action.partition(" ")
         await _ACTIONS[name](answer, rest)
-
-
-async def _read(reader: asyncio.StreamReader) -> Seen | None:
-    try:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-    except asyncio.IncompleteReadError:
-        return None
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
-    body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return Seen(path=head[0].split(" ")[1], headers=headers, body=json.loads(body or b"{}"))
 
 
 def last_said(body: dict[str, Any]) -> str:

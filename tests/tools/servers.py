@@ -8,14 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True)
-class Asked:
-    """One request as it arrived."""
-
-    method: str
-    target: str
-    headers: dict[str, str]
+from tests import http_server
+from tests.http_server import Request
 
 
 @dataclass(frozen=True)
@@ -34,7 +28,7 @@ class Served:
     """A server that runs, and what it was asked."""
 
     port: int
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[Request] = field(default_factory=list)
     sent_bytes: int = 0
 
     def url(self, path: str = "/", host: str = "127.0.0.1", scheme: str = "http") -> str:
@@ -43,33 +37,18 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    script: Callable[[Asked], Reply], host: str = "127.0.0.1", context: ssl.SSLContext | None = None
+    script: Callable[[Request], Reply], host: str = "127.0.0.1", context: ssl.SSLContext | None = None
 ) -> AsyncIterator[Served]:
     """Answer every request as the script says."""
     served = Served(port=0)
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            asked = await _read(reader)
+        if asked := await http_server.read(reader):
             served.asked.append(asked)
             await _write(writer, script(asked), served, body=asked.method != "HEAD")
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
 
-    server = await asyncio.start_server(converse, host, 0, ssl=context)
-    served.port = server.sockets[0].getsockname()[1]
-    async with server:
+    async with http_server.serving(converse, host=host, tls=context) as served.port:
         yield served
-
-
-async def _read(reader: asyncio.StreamReader) -> Asked:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    first, *lines = head.strip().split("\r\n")
-    method, target, _ = first.split(" ", 2)
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    return Asked(method=method, target=target, headers=headers)
 
 
 async def _write(writer: asyncio.StreamWriter, reply: Reply, served: Served, *, body: bool) -> None:

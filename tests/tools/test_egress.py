@@ -22,7 +22,8 @@ from cryptography.x509.oid import NameOID
 
 from holdfast.egress import AddressScope, Egress, Guard, GuardedTransport, literal, scope_of
 from holdfast.errors import Rejected, Unavailable
-from tests.tools.servers import Asked, Reply, serving
+from tests.http_server import Request
+from tests.tools.servers import Reply, serving
 
 PUBLIC = "93.184.216.34"
 KIB = 1024
@@ -264,9 +265,9 @@ async def test_every_redirect_is_checked(where: str) -> None:
 async def test_redirects_are_followed_so_far_and_keys_stay_behind() -> None:
     async with serving(lambda asked: Reply(b"end")) as end:
 
-        def script(asked: Asked) -> Reply:
+        def script(asked: Request) -> Reply:
             onward = {"/a": "/b", "/b": end.url("/c", host="other.example")}
-            return Reply(status="302 Found", headers={"Location": onward[asked.target]})
+            return Reply(status="302 Found", headers={"Location": onward[asked.path]})
 
         async with serving(script) as start:
             allowed = [f"inside.example:{start.port}", f"other.example:{end.port}"]

@@ -135,7 +135,7 @@ async def test_after_private_things_were_read_a_new_host_is_asked_about(open_it:
         # The same host is not asked about again; another one is.
         second = await waits_again(store, receipt, 2)
         assert second.question.detail["hosts"] == [f"127.0.0.1:{here.other.port}"]
-        assert [each.target for each in here.there.asked] == ["/?q=treasure", "/again"]
+        assert [each.path for each in here.there.asked] == ["/?q=treasure", "/again"]
         await here.engine.answer(receipt.turn_id, second.question.id, "deny")
         await settled(store, receipt)
         assert here.other.asked == []

@@ -13,8 +13,9 @@ import pytest
 from holdfast.agent.tools.web_search import Brave, Searcher, Searxng, searcher, web_search_tool
 from holdfast.config import WebSearchConfig
 from holdfast.errors import ConfigInvalid, Rejected, Unavailable
+from tests.http_server import Request
 from tests.tools.contexts import HOSTS, call_context
-from tests.tools.servers import Asked, Reply, Served, serving
+from tests.tools.servers import Reply, Served, serving
 
 SEARXNG = {
     "query": "tea",
@@ -31,7 +32,7 @@ BRAVE = {
 
 
 async def searched(
-    config: Callable[[Served], WebSearchConfig], reply: Callable[[Asked], Reply], **args: Any
+    config: Callable[[Served], WebSearchConfig], reply: Callable[[Request], Reply], **args: Any
 ) -> tuple[str, Served]:
     async with serving(reply) as there:
         found = searcher(config(there), {"KEY": "from-the-environment"})
@@ -51,7 +52,7 @@ def brave(there: Served) -> WebSearchConfig:
 
 async def test_searxng_is_asked_in_its_json_format() -> None:
     text, there = await searched(searxng, lambda asked: Reply(msgspec.json.encode(SEARXNG)), limit=2)
-    target = urlsplit(there.asked[0].target)
+    target = urlsplit(there.asked[0].path)
     assert (target.path, parse_qs(target.query)) == ("/search", {"q": ["tea & cake"], "format": ["json"]})
     assert "1. Green\n   https://a.example/\n   leaves and water" in text
     assert "2. https://b.example/" in text
@@ -63,8 +64,8 @@ async def test_brave_is_asked_with_its_key_in_a_header() -> None:
     """The key stands in no URL, where logs would keep it."""
     text, there = await searched(brave, lambda asked: Reply(msgspec.json.encode(BRAVE)), limit=7)
     assert there.asked[0].headers["x-subscription-token"] == "from-the-environment"
-    assert "from-the-environment" not in there.asked[0].target
-    assert parse_qs(urlsplit(there.asked[0].target).query)["count"] == ["7"]
+    assert "from-the-environment" not in there.asked[0].path
+    assert parse_qs(urlsplit(there.asked[0].path).query)["count"] == ["7"]
     assert "1. Green\n   https://a.example/\n   leaves" in text
 
 
