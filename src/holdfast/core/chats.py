@@ -236,15 +236,6 @@ class StagedEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
-    """Events of one place that wait for something."""
-
-    holder: str
-    place: Place
-    count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePart:
     """Which part of a turn's text one message of a chat is."""
 

@@ -15,20 +15,20 @@ from holdfast.core.chats import (
     ChatEvent,
     ChatMoved,
     Consumed,
-    Holding,
     Lease,
     MessagePart,
     Place,
     StagedEvent,
     TurnOfMessage,
 )
+from holdfast.core.delivery import Delivery
 from holdfast.core.events import TurnRevised
 from holdfast.core.intake import Cursor
 from holdfast.core.journal import DraftEntry
 from holdfast.core.turns import Cause, TurnState
 from holdfast.errors import Stale
 from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store import cancellation, dedupe, journal, locks, removal, rows, turns
+from holdfast.store import cancellation, dedupe, deliveries, journal, locks, removal, rows, turns
 from holdfast.store.database import Database, Dialect, Lock, Params, Row, Run, RunMany, Transaction
 
 # Woken when an account changes, and when events of chats were staged or released.
@@ -88,10 +88,6 @@ _RELEASE_HELD = "UPDATE chat_inbox SET holder = '' WHERE holder = :holder RETURN
 _DROP_BUT_LAST = """
     DELETE FROM chat_inbox
      WHERE holder = :holder AND number < (SELECT MAX(l.number) FROM chat_inbox l WHERE l.holder = :holder) RETURNING number
-"""
-_HOLDERS = """
-    SELECT holder, chat_id, thread_id, COUNT(*) FROM chat_inbox
-     WHERE account = :account AND holder <> '' GROUP BY holder, chat_id, thread_id ORDER BY MIN(number)
 """
 _ANSWERED = """
     SELECT COUNT(DISTINCT turn_id) FROM chat_messages WHERE account = :account AND user_id = :user_id AND at > :since
@@ -199,18 +195,12 @@ class ChannelStore:
         """Return the events that something holds, oldest first."""
         return [_staged(row[0], row[1:]) for row in await self._database.read(lambda: _run(_OF_HOLDER, {"holder": holder}))]
 
-    async def hold(self, account: str, numbers: Sequence[int], holder: str) -> None:
-        """Let events wait for something.  Raises `Stale` where one is handled already."""
+    async def hold(self, account: str, numbers: Sequence[int], holder: str, notices: Sequence[Delivery] = ()) -> None:
+        """Let events wait for something, and tell people so.  Raises `Stale` where one is handled already."""
         dialect = self._database.dialect
-        await self._database.write(lambda: hold(dialect, account, numbers, holder))
-
-    async def holders(self, account: str) -> list[Holding]:
-        """Return what holds events of an account, oldest first."""
-        found = await self._database.read(lambda: _run(_HOLDERS, {"account": account}))
-        return [
-            Holding(holder=holder, place=Place(chat_id=chat_id, thread_id=thread_id), count=count)
-            for holder, chat_id, thread_id, count in found
-        ]
+        await self._database.write(
+            lambda: _hold_and_tell(dialect, account, numbers, holder, notices), wakes=lambda _: ("deliveries",)
+        )
 
     async def release_held(self, holder: str, *, last: bool = False) -> int:
         """Let the events go on that something held, or only the last of them; returns how many."""
@@ -297,6 +287,13 @@ def hold(dialect: Dialect, account: str, numbers: Sequence[int], holder: str) ->
     yield from _all_of(dialect, _HOLD, account, numbers, {"holder": holder})
 
 
+def _hold_and_tell(
+    dialect: Dialect, account: str, numbers: Sequence[int], holder: str, notices: Sequence[Delivery]
+) -> Transaction[None]:
+    yield from hold(dialect, account, numbers, holder)
+    yield from deliveries.insert_notice(notices)
+
+
 def remove(dialect: Dialect, account: str, numbers: Sequence[int]) -> Transaction[None]:
     """Delete events that are handled.  Raises `Stale` where one is gone already."""
     yield from _all_of(dialect, _REMOVE, account, numbers, {})
@@ -345,7 +342,7 @@ def _event_params(account: str, event: ChatEvent, number: int, now_ms: int) -> P
         "key": chats.event_key(event),
         "chat_id": place.chat_id,
         "thread_id": place.thread_id,
-        "event": rows.encode_cleaned(event),
+        "event": rows.encode(event),
         "message_id": message_id,
         "command_key": chats.command_key(account, place, message_id) if message_id else "",
         "now": now_ms,

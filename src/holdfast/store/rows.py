@@ -54,11 +54,6 @@ def encode(value: object) -> str:
     return _encode(value).decode()
 
 
-def encode_cleaned(value: object) -> str:
-    """Return JSON of what came from outside, in which text that is no text is replaced."""
-    return _encode(value).decode()
-
-
 def storable(event: Event) -> Event:
     """Return an event as it will come back from either database.
 

@@ -20,7 +20,7 @@ from holdfast.channels.chat.presses import NOT_YOURS, UNKNOWN, Presses
 from holdfast.channels.chat.status_line import StatusLines
 from holdfast.channels.port import Capabilities
 from holdfast.clock import SystemClock
-from holdfast.core.delivery import REPEAT_LABEL, Delivery, DeliveryState, Extra, KeptFile, notice
+from holdfast.core.delivery import REPEAT_LABEL, SETTLED, Delivery, DeliveryState, Extra, KeptFile, notice
 from holdfast.core.people import Role
 from holdfast.core.questions import APPROVAL_CHOICES, About, Question
 from holdfast.core.showing import LineKind, LineState
@@ -85,7 +85,7 @@ async def at_rest(store: Store, turn_id: TurnId) -> list[Delivery]:
 
     async def look() -> list[Delivery] | None:
         found = await store.deliveries.of_turn(turn_id)
-        over = [each.settled_at and (each.repeats or each.state is not DeliveryState.UNKNOWN) for each in found]
+        over = [each.state in SETTLED and (each.repeats or each.state is not DeliveryState.UNKNOWN) for each in found]
         return found if found and all(over) else None
 
     return await until(look)

@@ -103,7 +103,6 @@ class Intake:
         self._chats, self._known = {}, {}
         try:
             self._moves = await self._channels.moves(self._account.name)
-            await self._triage.ask_again()
             async with asyncio.TaskGroup() as group:
                 while True:
                     changed.clear()

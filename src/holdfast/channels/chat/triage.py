@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from holdfast.channels.chat.account import ChatAccount, ChatServices
 from holdfast.core.chats import Place, StagedEvent, place_of
-from holdfast.core.delivery import Button, Extra
+from holdfast.core.delivery import Button, Delivery, Extra
 from holdfast.core.keys import LOCAL
 from holdfast.store.channels import ChannelStore
 
@@ -57,20 +57,14 @@ class Triage:
         """Let messages of one chat wait for a decision, and ask for it."""
         place = place_of(staged[0].event)
         backlog_id = _backlog_id(self._account.name, place, staged[0].number)
-        await self._services.store.channels.hold(self._account.name, [each.number for each in staged], backlog_id)
-        await self._ask(backlog_id, place, len(staged))
+        numbers = [each.number for each in staged]
+        asking = self._asking(backlog_id, place, len(staged))
+        await self._services.store.channels.hold(self._account.name, numbers, backlog_id, asking)
 
-    async def ask_again(self) -> None:
-        """Ask about every backlog that there is.  One that was asked about before is not asked about twice."""
-        for each in await self._services.store.channels.holders(self._account.name):
-            if each.holder.startswith(_PREFIX):
-                await self._ask(each.holder, each.place, each.count)
-
-    async def _ask(self, backlog_id: str, place: Place, count: int) -> None:
+    def _asking(self, backlog_id: str, place: Place, count: int) -> Sequence[Delivery]:
         text = f"{count} messages came here while I was away, over an hour ago. What shall I do with them?"
         buttons = tuple((Button(label=label, value=f"b:{backlog_id}:{choice}"),) for choice, label in _LABELS.items())
-        extra = Extra(buttons=buttons)
-        await self._services.notify(LOCAL, self._account.target(place), text, backlog_id, extra)
+        return self._services.notice(LOCAL, self._account.target(place), text, backlog_id, Extra(buttons=buttons))
 
 
 def _backlog_id(account: str, place: Place, number: int) -> str:
