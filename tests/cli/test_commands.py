@@ -165,6 +165,14 @@ def test_the_drill_finds_every_promise_kept(terminal: Terminal) -> None:
     assert verdict["shown"] > verdict["accepted"]
 
 
+def test_the_drill_goes_through_a_channel_of_people(terminal: Terminal) -> None:
+    """A1 D1 D2 D3: each message is answered once in its own chat, or labelled."""
+    verdict = terminal.read("drill", "--channel", "telegram", "--kills", "1")
+    assert verdict["violations"] == []
+    assert (verdict["channel"], verdict["kills"]) == ("telegram", 1)
+    assert verdict["answered"] + verdict["joined"] + verdict["given_up"] == verdict["written"] > 0
+
+
 def test_a_list_of_sessions_has_room_for_what_is_there(terminal: Terminal) -> None:
     terminal.read("ask", "count to 1", "--session", "a-key-that-some-program-has-made-up-for-itself")
     plain = terminal.run("sessions", "list", COLUMNS="80").stdout

@@ -11,7 +11,7 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import uvloop
@@ -28,8 +28,10 @@ from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.core.turns import IN_FLIGHT, Cause, Mode, Turn
 from holdfast.drill.commits import Commit
+from holdfast.drill.nonces import nonces_in, words_for
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.tuning import Tuning
+from holdfast.ids import NodeId
 from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.provider import Provider
 from holdfast.ports import Assignment
@@ -95,7 +97,8 @@ class LedgerMemory(Provider):
         return "written"
 
 
-def _script(ledger: Ledger, seed: int) -> ScriptedAgent:
+def scripted(ledger: Ledger, seed: int) -> ScriptedAgent:
+    """Return an agent that answers each nonce of a message, and touches the world for it."""
     chance = random.Random(seed)  # noqa: S311 - Variety, not a secret.
 
     def effect(args: Mapping[str, object], key: str) -> str:
@@ -104,15 +107,16 @@ def _script(ledger: Ledger, seed: int) -> ScriptedAgent:
 
     tool = FunctionTool("touch_the_world", Effect.EFFECTFUL, effect)
 
-    def script(work: Assignment) -> list[Line]:
-        nonce = work.message.rsplit(maxsplit=1)[-1]
-        words = [f"{nonce}-{number} " for number in range(6)]
-        lines: list[Line] = [Think(f"about {nonce}")]
-        for number, word in enumerate(words):
-            lines += [Say(word), Pause(chance.uniform(0, 12))]
+    def lines_for(nonce: str) -> Iterator[Line]:
+        yield Think(f"about {nonce}")
+        for number, word in enumerate(words_for(nonce)):
+            yield Say(word)
+            yield Pause(chance.uniform(0, 12))
             if number == 2:
-                lines.append(UseTool(tool, {"nonce": nonce}))
-        return lines
+                yield UseTool(tool, {"nonce": nonce})
+
+    def script(work: Assignment) -> list[Line]:
+        return [line for nonce in nonces_in(work.message) for line in lines_for(nonce)]
 
     return ScriptedAgent(script)
 
@@ -158,13 +162,19 @@ async def _show(engine: Engine, receipt: Receipt) -> None:
                 return
 
 
-async def _settled(store: Store) -> None:
-    """Return when nothing is in flight any more, neither a turn nor a delivery."""
+async def _settled(store: Store, node_id: NodeId) -> None:
     while True:
-        tally = await store.turns.tally()
-        if not any(tally.get(state) for state in IN_FLIGHT) and await store.deliveries.next_due_at() is None:
+        if await is_settled(store, node_id):
             return
         await asyncio.sleep(0.05)
+
+
+async def is_settled(store: Store, node_id: NodeId) -> bool:
+    """Return whether nothing is in flight any more: no turn, and no delivery, neither waiting nor on its way."""
+    tally = await store.turns.tally()
+    if any(tally.get(state) for state in IN_FLIGHT) or await store.deliveries.next_due_at() is not None:
+        return False
+    return not await store.deliveries.held(node_id)
 
 
 async def _remember(engine: Engine, store: Store) -> None:
@@ -179,7 +189,7 @@ async def live(home: Path, url: str, life: int, settle: bool) -> None:
     store = await open_store(url, home)
     parts = Parts(
         store=store,
-        agent=_script(ledger, life),
+        agent=scripted(ledger, life),
         carriers={"ledger": LedgerCarrier(ledger)},
         memory=MemoryBindings(LedgerMemory(ledger)),
         # A drill sends no follow-ups, so conversations go on by themselves.
@@ -190,23 +200,24 @@ async def live(home: Path, url: str, life: int, settle: bool) -> None:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(engine.run())]
         if settle:
-            await _settled(store)
+            await _settled(store, engine.node_id)
             await _remember(engine, store)
         else:
             chance = random.Random(life)  # noqa: S311 - Variety, not a secret.
             tasks += [group.create_task(_produce(engine, life, producer, chance)) for producer in range(PRODUCERS)]
-            await _told_to_stop()
-            # Messages still come in: what is accepted now is answered in the next life.
-            print("drained", await engine.drain(DRAIN_MS, Cause.RESTART_TIMEOUT), flush=True)
+            await stopped(engine)
         for task in tasks:
             task.cancel()
     await store.close()
 
 
-async def _told_to_stop() -> None:
+async def stopped(engine: Engine) -> None:
+    """Wait for SIGTERM, drain in too little time, and print how many turns that cut."""
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
     await told.wait()
+    # Messages still come in: what is accepted now is answered in the next life.
+    print("drained", await engine.drain(DRAIN_MS, Cause.RESTART_TIMEOUT), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +17,8 @@ from holdfast.core.journal import Entry
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import SETTLED, Cause, Turn, TurnState
 from holdfast.drill.commits import COMMITTED, Commit, judge_commits
+from holdfast.drill.ends import Ends, end_of
+from holdfast.drill.nonces import words_for
 from holdfast.drill.strikes import judge_strikes
 from holdfast.errors import NotFound, StoreBroken
 from holdfast.ids import SessionId, TurnId
@@ -33,22 +33,15 @@ LIFE_MAX_S = 0.4
 START_MAX_S = 30
 STOP_MAX_S = 30
 SETTLE_MAX_S = 120
-# Every so many lives one ends by SIGTERM, with less time than its turns would need; all others by SIGKILL.
-LIVES_PER_STOP = 3
 
 
 @dataclass(slots=True)
-class Seen:
+class Seen(Ends):
     """Everything a user saw in all lives: acknowledgements by nonce, journal entries on screen, and how lives ended."""
 
     accepted: dict[str, TurnId] = field(default_factory=dict[str, TurnId])
     shown: set[tuple[str, int, str]] = field(default_factory=set[tuple[str, int, str]])
     doubled: list[str] = field(default_factory=list[str])
-    drained: int = 0
-    ends: Counter[int] = field(default_factory=Counter[int])
-    odd_ends: list[str] = field(default_factory=list[str])
-    # When each life was over, in milliseconds since 1970.
-    ends_ms: list[int] = field(default_factory=list[int])
 
     def read(self, line: str) -> None:
         match line.split():
@@ -62,13 +55,6 @@ class Seen:
                 self.drained += int(cut)
             case _:
                 pass  # The kill cut the line off.
-
-    def end(self, life: int, by: signal.Signals, status: int) -> None:
-        """Keep how a life ended: a kill takes it, a stop lets it end by itself."""
-        self.ends[by] += 1
-        self.ends_ms.append(math.ceil(time.time() * 1000))
-        if status != (0 if by is signal.SIGTERM else -by):
-            self.odd_ends.append(f"life {life} was sent {by.name} and ended with {status}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,14 +84,27 @@ class DrillResult:
     commits_repeated: int
     violations: list[str]
 
+    def told(self) -> Sequence[str]:
+        """Return what a person reads of it, line by line."""
+        remembered = f"{self.remembered} answers remembered in {self.commits} commits"
+        return (
+            f"{self.accepted} messages acknowledged",
+            f"{self.completed} answered in full, {self.continued} of them across at least one such end",
+            f"{self.drained} turns cut by a stop that gave them too little time, each with its cause recorded",
+            f"{self.given_up} given up at the third interruption in a row or later, none by a crash beside others",
+            f"{self.shown} journal entries on screen, all still there",
+            f"{self.effects} effects on the world, none twice; {self.effects_unknown} reported as unknown",
+            f"{self.sends} parts sent, {self.sends_labelled} labelled as possible repeats",
+            f"{remembered}, {self.commits_repeated} of them made again as the same",
+        )
+
 
 def drill(home: Path, url: str, kills: int, seed: int, progress: Callable[[int], None]) -> DrillResult:
     """End a scratch gateway `kills` times at random moments, let it recover, and check every promise."""
     chance = random.Random(seed)  # noqa: S311 - Variety, not a secret.
     seen = Seen()
     for life in range(kills):
-        by = signal.SIGTERM if life % LIVES_PER_STOP == LIVES_PER_STOP - 1 else signal.SIGKILL
-        _one_life(home, url, life, seen, chance.uniform(0, LIFE_MAX_S), by)
+        _one_life(home, url, life, seen, chance.uniform(0, LIFE_MAX_S), end_of(life))
         progress(life + 1)
     _settle(home, url, kills, seen)
     return asyncio.run(_judge(home, url, kills, seen))
@@ -157,7 +156,7 @@ async def _judge(home: Path, url: str, kills: int, seen: Seen) -> DrillResult:
     store = await open_store(url, home)
     try:
         turns = {nonce: await _turn(store, turn_id) for nonce, turn_id in seen.accepted.items()}
-        journals = await _journals(store, {turn.session_id for turn in turns.values() if turn})
+        journals = await journals_of(store, {turn.session_id for turn in turns.values() if turn})
         violations = [
             *await audit(store.database),
             *(f"A3 doubled: {key}" for key in seen.doubled),
@@ -168,8 +167,8 @@ async def _judge(home: Path, url: str, kills: int, seen: Seen) -> DrillResult:
         ]
         found = [turn for turn in turns.values() if turn]
         violations += judge_strikes(found, journals, seen.ends_ms)
-        ledger = [line.split() for line in (home / "ledger.txt").read_text().splitlines()]
-        world, world_violations = await _judge_world(ledger, store, found)
+        ledger = read_ledger(home)
+        world, world_violations = await judge_world(ledger, store, found)
         commits = [Commit.read(words) for words in ledger if words[0] == COMMITTED]
         segments = {commit.segment_id for commit in commits}
         return DrillResult(
@@ -202,7 +201,7 @@ async def _turn(store: Store, turn_id: TurnId) -> Turn | None:
         return None
 
 
-async def _journals(store: Store, session_ids: set[SessionId]) -> dict[SessionId, list[Entry]]:
+async def journals_of(store: Store, session_ids: set[SessionId]) -> dict[SessionId, list[Entry]]:
     return {session_id: await store.journal.read(session_id, limit=1_000_000) for session_id in session_ids}
 
 
@@ -216,7 +215,7 @@ def _judge_turns(turns: dict[str, Turn | None], journals: dict[SessionId, list[E
             violations.append(f"A1 not settled: {turn.id}")
         items = [item for item in fold(journals[turn.session_id]) if item.turn_id == turn.id]
         said = "".join(item.text for item in items if item.role is Role.ASSISTANT)
-        whole = "".join(f"{nonce}-{number} " for number in range(6))
+        whole = "".join(words_for(nonce))
         if turn.state is TurnState.COMPLETED and said != whole:
             violations.append(f"J1 answer of {turn.id} is {said!r}")
         elif not whole.startswith(said):
@@ -240,7 +239,12 @@ def _judge_shown(seen: Seen, journals: dict[SessionId, list[Entry]]) -> list[str
     return [f"J1 shown and gone: {each}" for each in seen.shown - there if each[0] in journals]
 
 
-async def _judge_world(
+def read_ledger(home: Path) -> list[list[str]]:
+    """Return the lines of the file where every effect on the world left one."""
+    return [line.split() for line in (home / "ledger.txt").read_text().splitlines()]
+
+
+async def judge_world(
     ledger: Sequence[Sequence[str]], store: Store, turns: Sequence[Turn]
 ) -> tuple[Counter[str], list[str]]:
     """Compare the ledger, where every effect left a line, with what the store says about each."""

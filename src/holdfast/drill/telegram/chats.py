@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Iterator
@@ -104,6 +105,8 @@ class Chat:
     flooded_until: float = 0.0
     calls_while_flooded: list[str] = field(default_factory=list[str])
     typing: list[float] = field(default_factory=list[float])
+    # Set when there is a new message.
+    news: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def json(self) -> dict[str, Any]:
@@ -119,6 +122,7 @@ class Chat:
         self.last_id += 1
         message = Shown(id=self.last_id, chat=self, sender=sender, date=int(time.time()), **fields)
         self.messages[message.id] = message
+        self.news.set()
         return message
 
     def shown(self, thread: int | None = None) -> list[Shown]:

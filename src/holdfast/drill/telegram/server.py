@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import json
 import math
+import random
 import re
 import socket
 import struct
@@ -100,6 +101,8 @@ class Bot:
     reads_all: bool = False
     updates: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
     next_update: int = 500_000_001
+    # When each update was first handed out, by `time.monotonic`.
+    handed_out: dict[int, float] = field(default_factory=dict[int, float])
     allowed: tuple[str, ...] = _DEFAULT_UPDATES
     webhook: str = ""
     secret: str = ""
@@ -148,6 +151,8 @@ class BotApiServer:
         self.toasts: dict[str, str] = {}
         # Whether `getFile` leaves out how large a file is, which it may.
         self.hides_sizes = False
+        # How long at most the answer to a call is on its way after the call was done, in seconds.
+        self.lag_s = 0.0
         self._presses: set[str] = set()
         self._files: dict[str, tuple[str, bytes]] = {}
         self._numbers = itertools.count(1)
@@ -279,6 +284,8 @@ class BotApiServer:
         status, body = await self._answered(token, method, _Arguments(parameters, files), fault, reader)
         if fault and fault.way in (Way.CUT_AFTER, Way.SILENT_AFTER):
             return await _vanish(fault.way, reader, writer)
+        if self.lag_s:
+            await asyncio.sleep(random.uniform(0, self.lag_s))  # noqa: S311 - Variety, not a secret.
         return await _write(writer, status, body, fault.way if fault else None)
 
     def _fault(self, method: str) -> Fault | None:
@@ -350,7 +357,10 @@ class BotApiServer:
         _confirm(bot, offset)
         if not bot.updates:
             await self._hold(bot, min(arguments.integer("timeout", 0), HOLD_MAX_S), reader)
-        return list(itertools.islice(bot.updates.values(), limit))
+        found = dict(itertools.islice(bot.updates.items(), limit))
+        for number in found:
+            bot.handed_out.setdefault(number, time.monotonic())
+        return list(found.values())
 
     async def _hold(self, bot: Bot, seconds: int, reader: asyncio.StreamReader) -> None:
         """Wait for an update, another request, or the end of the connection."""
