@@ -34,6 +34,7 @@ NAMES = (
     "memory",
     "page",
     "sandbox",
+    "channels",
 )
 
 

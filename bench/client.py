@@ -74,8 +74,9 @@ class Conversation:
         await events.until(b"retry: ")
         return cls(gateway, events, session["id"])
 
-    async def say(self, text: str) -> None:
-        await self._gateway.post(f"{self._path}/messages", {"text": text})
+    async def say(self, text: str, client: Client | None = None) -> None:
+        """Send a message, over the connection of `client` where the usual one is busy."""
+        await (client or self._gateway).post(f"{self._path}/messages", {"text": text})
 
     async def heard(self, mark: str) -> None:
         """Return when something has come by."""
