@@ -12,6 +12,8 @@ from holdfast.channels.chat.config import ChatSettings
 
 # As @BotFather writes it.
 TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{3,100}")
+# Groups and channels have negative numbers, and many people write in their name.
+_USER_ID = re.compile(r"[1-9][0-9]{0,19}")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -36,8 +38,15 @@ class TelegramSettings(ChatSettings):
             if _place(self.api_base)
             else "must be an http or https URL without a user name, query or fragment",
             "public_url": self._wrong_with_public_url(),
+            "allow": self._wrong_with_allow(),
         }
         return {key: problem for key, problem in found.items() if problem}
+
+    def _wrong_with_allow(self) -> str:
+        wrong = [each for each in self.allow if not _USER_ID.fullmatch(each)]
+        if not wrong:
+            return ""
+        return f"has {wrong[0]!r}, which is not the number of a user, like 123456; a name can change its owner"
 
     def _wrong_with_public_url(self) -> str:
         if not self.public_url:
