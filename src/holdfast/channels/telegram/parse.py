@@ -27,6 +27,7 @@ UPDATES = ("message", "edited_message", "callback_query")
 QUOTE_MAX_CHARS = 300
 # A date beyond this is no date.
 _SECONDS_MAX = 1 << 40
+_GENERAL_TOPIC = 1
 _GROUPS = frozenset({"group", "supergroup"})
 
 
@@ -171,7 +172,9 @@ class _Message(msgspec.Struct):
     @property
     def place(self) -> Place:
         # A reply outside of a topic has the number of a thread too, which cannot be written to.
-        thread = str(self.message_thread_id) if self.is_topic_message and self.message_thread_id else ""
+        # The topic that every forum has is written to without a number.
+        is_topic = self.is_topic_message and self.message_thread_id not in (0, _GENERAL_TOPIC)
+        thread = str(self.message_thread_id) if is_topic else ""
         return Place(chat_id=str(self.chat.id), thread_id=thread)
 
     @property
@@ -343,10 +346,11 @@ def _answers(said: _Message, me: Me) -> bool:
 
 def _introduced(said: _Message, me: Me, text: str) -> str:
     """Put before a text what it refers to and where it comes from, because the model sees nothing else of the chat."""
+    if said.forward_origin:
+        # Before anything else: a command that another person wrote is not given by the one who forwards it.
+        return f"[Forwarded from {said.forward_origin.name or 'a hidden user'}]\n{text}"
     if text.startswith("/"):
         return text
-    if said.forward_origin:
-        return f"[Forwarded from {said.forward_origin.name or 'a hidden user'}]\n{text}"
     if quoted := _quoted(said, me):
         lines = "\n".join(f"> {line}" for line in quoted.splitlines())
         return f"{lines}\n\n{text}"
