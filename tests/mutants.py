@@ -3205,7 +3205,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "wait of a flood is Telegram's",
         "channels/telegram/calls.py",
-        "FLOOD_S if parameters.retry_after is None else parameters.retry_after",
+        "min(asked_s, FLOOD_MAX_S) if asked_s > 0 else FLOOD_S",
         "FLOOD_S",
         ("tests/channels/telegram/test_client.py",),
     ),
@@ -3222,6 +3222,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "            self._news.append(ChatMoved(from_chat_id=chat_id, to_chat_id=now_id))\n",
         "",
         ("tests/channels/telegram/test_client.py",),
+    ),
+    Mutant(
+        "a message of a group that moved is not looked for in the new one",
+        "channels/telegram/client.py",
+        '"chat_id": chat_id or place.chat_id, "message_id"',
+        '"chat_id": chat_id or self._moved.get(place.chat_id, place.chat_id), "message_id"',
+        ("tests/channels/telegram/test_client.py",),
+    ),
+    Mutant(
+        "a forwarded command",
+        "channels/telegram/parse.py",
+        "    if said.forward_origin:\n",
+        '    if said.forward_origin and not text.startswith("/"):\n',
+        ("tests/channels/telegram/test_parse.py",),
     ),
     Mutant(
         "no private place for a topic of a group",

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.channels.chat.port import Batch, Button, LocalFile, MenuEntry, Outgoing, Posted
 from holdfast.channels.telegram import client
-from holdfast.channels.telegram.calls import BotApi
+from holdfast.channels.telegram.calls import BotApi, decoded
 from holdfast.channels.telegram.client import SECRET_HEADER, TelegramPlatform, Webhook, webhook_secret
 from holdfast.core.chats import ChatMessage, ChatMoved, MessageEdited, Place, Pressed
 from holdfast.drill.telegram.chats import Chat, Person
@@ -275,6 +275,36 @@ async def test_a_topic_is_written_to_and_one_that_is_gone_only_matters_in_groups
         assert chat.texts == ["y"]
 
 
+async def test_the_topic_that_every_forum_has_is_written_to_without_its_number() -> None:
+    async with telegram() as there, a_platform(there) as bot:
+        forum = there.group(-1005, "Crew", "supergroup", {9: "Roof"})
+        await bot.send(Place(chat_id="-1005", thread_id="1"), text("x"), "k")
+        assert (forum.texts, forum.of_bot()[0].thread) == (["x"], None)
+
+
+async def test_a_message_of_a_group_that_moved_is_never_taken_for_one_with_its_number() -> None:
+    """The new chat counts its messages anew."""
+    async with telegram() as there, a_platform(there) as bot:
+        old = there.group(-5, "Crew")
+        place = Place(chat_id="-5")
+        _, before = [await bot.send(place, text("old"), "k") for _ in range(2)]
+        new = there.migrates(old)
+        kept = [await bot.send(place, text(f"new {number}", reply_to=before), "k") for number in range(int(before) + 1)]
+        assert before in {each.partition("@")[0] for each in kept}
+        with pytest.raises(Rejected):
+            await bot.edit(place, before, text("edited"))
+        with pytest.raises(Rejected):
+            await bot.delete(place, before)
+        with pytest.raises(Rejected):
+            await bot.react(place, before, "👀")
+        assert new.texts == [f"new {number}" for number in range(len(kept))]
+        assert not any(each.reply_to for each in new.of_bot())
+        # What was sent there by the old name is found again.
+        await bot.edit(place, kept[0], text("edited"))
+        await bot.delete(place, kept[-1])
+        assert new.texts == ["edited", *[f"new {number}" for number in range(1, len(kept) - 1)]]
+
+
 async def test_a_group_that_moved_is_written_to_where_it_is_now_and_that_is_reported() -> None:
     async with telegram() as there, a_platform(there) as bot:
         old = there.group(-5, "Crew")
@@ -331,6 +361,22 @@ async def test_a_flood_names_its_wait_exactly() -> None:
         with pytest.raises(Unavailable) as refused:
             await bot.send(place, text("x"), "k")
         assert refused.value.retry_after_s == 217
+
+
+@pytest.mark.parametrize(("asked", "waited"), [(0, 30), (-5, 30), (0.5, 0.5), (1e300, 86_400)])
+async def test_a_flood_that_names_no_sensible_wait_has_one(asked: float, waited: float) -> None:
+    async with telegram() as there, a_platform(there) as bot:
+        _, _, place = ann(there)
+        there.fail(Way.STATUS, "sendMessage", status=429, retry_after=asked)
+        with pytest.raises(Unavailable) as refused:
+            await bot.send(place, text("x"), "k")
+        assert refused.value.retry_after_s == waited
+
+
+def test_half_a_surrogate_pair_does_not_spoil_the_updates_around_it() -> None:
+    body = b'[{"update_id": 1, "message": {"text": "\\ud83d"}}, {"update_id": 2}]'
+    assert decoded(body, list[object]) == [{"update_id": 1, "message": {"text": "?"}}, {"update_id": 2}]
+    assert decoded(b"[" * 100_000, object) is None
 
 
 @pytest.mark.parametrize("way", [Way.CUT_BEFORE, Way.CUT_AFTER, Way.TRUNCATED, Way.GARBAGE])

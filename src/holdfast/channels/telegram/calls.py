@@ -6,6 +6,7 @@ The address of each request has the token in it, so no error names an address.
 from __future__ import annotations
 
 import contextlib
+import json
 import secrets
 from collections.abc import Generator, Mapping
 from typing import TypeVar
@@ -23,8 +24,9 @@ TIMEOUT_S = 30.0
 FILE_TIMEOUT_S = 300.0
 ANSWER_MAX_BYTES = 16 * 1024 * 1024
 BODY_TIMEOUT_S = 15.0
-# How long to wait after a flood error that names no time.
+# How long to wait after a flood error that names no time, and at most.
 FLOOD_S = 30.0
+FLOOD_MAX_S = 24 * 3600.0
 DESCRIPTION_MAX_CHARS = 300
 _METHOD_UNKNOWN = "method not found"
 _GATEWAY_TIMEOUT = 504
@@ -108,10 +110,10 @@ class BotApi:
             timeout_s=FILE_TIMEOUT_S if file else timeout_s,
             body_timeout_s=BODY_TIMEOUT_S,
         )
-        told = _read(answer.body, _Answer)
+        told = decoded(answer.body, _Answer)
         if told is None or not told.ok:
             raise self._refusal(method, answer, told)
-        if (result := _read(told.result, shape)) is None:
+        if (result := decoded(told.result, shape)) is None:
             raise OutcomeUnknown(f"{self.host} took {method}, and its answer cannot be read")
         return result
 
@@ -123,7 +125,7 @@ class BotApi:
         if answer.status == _FILE_MISSING:
             raise Rejected("Telegram no longer has the file")
         if not _is_good(answer.status):
-            raise self._refusal("download", answer, _read(answer.body, _Answer))
+            raise self._refusal("download", answer, decoded(answer.body, _Answer))
         return answer.body, answer.cut
 
     def _refusal(self, method: str, answer: FetchedResponse, told: _Answer | None) -> Exception:
@@ -143,7 +145,8 @@ class BotApi:
             case 409:
                 return AccountTaken(f"another program receives the messages of this bot: {said}")
             case 429:
-                wait_s = FLOOD_S if parameters.retry_after is None else parameters.retry_after
+                asked_s = parameters.retry_after or 0
+                wait_s = min(asked_s, FLOOD_MAX_S) if asked_s > 0 else FLOOD_S
                 return Unavailable(f"Telegram wants a pause: {said}", wait_s)
             case _ if code >= 500:
                 return self._trouble(code, said)
@@ -179,11 +182,15 @@ def _is_good(status: int) -> bool:
     return status in range(200, 300)
 
 
-def _read(body: bytes | msgspec.Raw, shape: type[Shape]) -> Shape | None:
-    try:
+def decoded(body: bytes | msgspec.Raw, shape: type[Shape]) -> Shape | None:
+    """Return what a body says; None where it is not JSON of that shape."""
+    with contextlib.suppress(msgspec.DecodeError, RecursionError):
         return msgspec.json.decode(body, type=shape)
-    except (msgspec.DecodeError, RecursionError):
-        return None
+    with contextlib.suppress(ValueError, RecursionError):
+        # Half a surrogate pair must not make all updates around it unreadable.
+        text = json.dumps(json.loads(bytes(body)), ensure_ascii=False).encode("utf-8", "replace")
+        return msgspec.json.decode(text, type=shape)
+    return None
 
 
 def _encoded(parameters: Mapping[str, object], file: tuple[str, LocalFile] | None) -> tuple[bytes, str]:

@@ -30,7 +30,7 @@ from holdfast.channels.chat.port import (
     Pressed,
     RemoteFile,
 )
-from holdfast.channels.telegram.calls import BadRequest, BotApi
+from holdfast.channels.telegram.calls import BadRequest, BotApi, decoded
 from holdfast.channels.telegram.parse import UPDATES, Me, parse
 from holdfast.channels.telegram.render import CAPTION_SIZE, Shown, shown
 from holdfast.errors import AccountRefused, AccountTaken, BadParameter, NotTrusted, Rejected, Unavailable
@@ -57,6 +57,10 @@ _COMMAND = re.compile(r"[a-z0-9_]{1,32}")
 _PAGE_URL = "https://t.me/"
 
 _NO_THREAD = "message thread not found"
+# Telegram takes no number for the topic that every forum has, but reports one now and then.
+_GENERAL_TOPIC = "1"
+# Stands between the number of a message and its chat, where that is not the one it was sent to, because the chat had moved.
+_IN_CHAT = "@"
 # Telegram fetches each page that it shows a preview of, and an answer can name pages that the model was told to name.
 _NO_PREVIEW: Mapping[str, object] = MappingProxyType({"link_preview_options": {"is_disabled": True}})
 
@@ -78,8 +82,13 @@ class _Self(msgspec.Struct):
     can_read_all_group_messages: bool = False
 
 
+class _SentIn(msgspec.Struct):
+    id: int
+
+
 class _Sent(msgspec.Struct):
     message_id: int
+    chat: _SentIn
 
 
 class _RemotePath(msgspec.Struct):
@@ -129,12 +138,9 @@ class TelegramPlatform:
         shown_secret = posted.headers.get(SECRET_HEADER, "")
         if not hmac.compare_digest(shown_secret.encode("utf-8", "replace"), self._webhook.secret.encode()):
             raise NotTrusted("the request has not the secret token that Telegram was given")
-        try:
-            update: object = msgspec.json.decode(posted.body)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise BadParameter(f"the body is not JSON: {error}") from None
+        update = decoded(posted.body, object)
         if _number_of(update) is None:
-            raise BadParameter("the body is not an update of Telegram: it has no update_id")
+            raise BadParameter("the body is not an update of Telegram: it is not JSON, or has no update_id")
         event = parse(update, await self._known())
         return Batch(events=(*self._unreported(), *([event] if event else [])))
 
@@ -144,10 +150,11 @@ class TelegramPlatform:
         return await self._send_text(place, message, shown(message.text))
 
     async def edit(self, place: Place, message_id: str, message: Outgoing) -> None:
-        parameters = {"message_id": _integer(message_id), "reply_markup": _keyboard(message), **_NO_PREVIEW}
+        parameters = {"reply_markup": _keyboard(message), **_NO_PREVIEW}
         try:
             await self._written(
-                shown(message.text), lambda text: self._ask_in(place, "editMessageText", {**parameters, **text})
+                shown(message.text),
+                lambda text: self._ask_about(place, message_id, "editMessageText", {**parameters, **text}),
             )
         except BadRequest as error:
             # What it says already needs no edit.
@@ -156,17 +163,20 @@ class TelegramPlatform:
 
     async def delete(self, place: Place, message_id: str) -> None:
         try:
-            await self._ask_in(place, "deleteMessage", {"message_id": _integer(message_id)})
+            await self._ask_about(place, message_id, "deleteMessage")
         except BadRequest as error:
             if not error.says("message to delete not found", "message_id_invalid"):
                 raise
 
     async def type(self, place: Place) -> None:
-        await self._ask_in(place, "sendChatAction", {"action": "typing", **_thread(place)})
+        async def call(chosen: Mapping[str, object]) -> object:
+            return await self._api.ask("sendChatAction", chosen, object)
+
+        await self._in_chat(place, {"action": "typing", **_thread(place)}, call)
 
     async def react(self, place: Place, message_id: str, emoji: str) -> None:
         reaction = [{"type": "emoji", "emoji": emoji}] if emoji else []
-        await self._ask_in(place, "setMessageReaction", {"message_id": _integer(message_id), "reaction": reaction})
+        await self._ask_about(place, message_id, "setMessageReaction", {"reaction": reaction})
 
     async def settle(self, press: Pressed, text: str) -> None:
         """Show a line to the person who pressed a button.  Failing is no error: Telegram takes it for some seconds only."""
@@ -305,28 +315,33 @@ class TelegramPlatform:
                 raise
             rest = {name: value for name, value in parameters.items() if name != "message_thread_id"}
             sent = await self._in_chat(place, rest, call)
-        return str(sent.message_id)
+        number, chat_id = str(sent.message_id), str(sent.chat.id)
+        return number if chat_id == place.chat_id else f"{number}{_IN_CHAT}{chat_id}"
 
-    async def _ask_in(self, place: Place, method: str, parameters: Mapping[str, object]) -> None:
-        async def call(chosen: Mapping[str, object]) -> object:
-            return await self._api.ask(method, chosen, object)
-
-        await self._in_chat(place, parameters, call)
+    async def _ask_about(
+        self, place: Place, message_id: str, method: str, parameters: Mapping[str, object] = MappingProxyType({})
+    ) -> None:
+        """Make a call about one message.  A chat that has moved counts anew, so the call does not follow it there."""
+        number, _, chat_id = message_id.partition(_IN_CHAT)
+        about = {"chat_id": chat_id or place.chat_id, "message_id": _integer(number)}
+        await self._api.ask(method, {**about, **parameters}, object)
 
     async def _in_chat(
         self, place: Place, parameters: Mapping[str, object], call: Callable[[Mapping[str, object]], Awaitable[Result]]
     ) -> Result:
         """Make a call to a chat, and once more to its new id if it has moved."""
         chat_id = self._moved.get(place.chat_id, place.chat_id)
+        # What it replies to has another number in the new chat, if it is there at all.
+        there = {name: value for name, value in parameters.items() if name != "reply_parameters"}
         try:
-            return await call({"chat_id": chat_id, **parameters})
+            return await call({"chat_id": chat_id, **(parameters if chat_id == place.chat_id else there)})
         except BadRequest as error:
             if error.moved_to is None:
                 raise
             now_id = str(error.moved_to)
             self._moved[place.chat_id] = now_id
             self._news.append(ChatMoved(from_chat_id=chat_id, to_chat_id=now_id))
-            return await call({"chat_id": now_id, **parameters})
+            return await call({"chat_id": now_id, **there})
 
 
 def webhook_secret(token: str, account: str) -> str:
@@ -349,7 +364,7 @@ def _options(place: Place, message: Outgoing) -> dict[str, object]:
 
 
 def _thread(place: Place) -> dict[str, object]:
-    return {"message_thread_id": _integer(place.thread_id)} if place.thread_id else {}
+    return {"message_thread_id": _integer(place.thread_id)} if place.thread_id not in ("", _GENERAL_TOPIC) else {}
 
 
 def _keyboard(message: Outgoing) -> dict[str, object]:
