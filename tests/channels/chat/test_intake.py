@@ -33,6 +33,7 @@ from holdfast.ids import NodeId
 from holdfast.ports import Upload
 from holdfast.store import rows
 from holdfast.store.audit import audit
+from holdfast.store.channels import EVENTS_TOPIC
 from holdfast.store.database import Row, Run, Transaction
 from holdfast.store.store import Store
 from tests.channels.chat.platform import ACCOUNT, BOT, ScriptedPlatform, account_of, beside, until
@@ -118,10 +119,13 @@ class World:
     def _home(self) -> Home | None:
         return Home(target=f"{ACCOUNT}:{home}", split=one_part) if (home := self.settings.get("home")) else None
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        account = account_of(self.platform, **self.settings)
-        services = ChatServices(
+    @property
+    def account(self) -> ChatAccount:
+        return account_of(self.platform, **self.settings)
+
+    @property
+    def services(self) -> ChatServices:
+        return ChatServices(
             store=self.store,
             clock=SystemClock(),
             node_id=self.node_id,
@@ -130,8 +134,14 @@ class World:
             home=self._home,
             uploads=self.kept,
         )
-        receiver, its_intake = Receiver(account, services, QUICK), Intake(account, services)
-        async with beside(receiver.run(its_intake.run)):
+
+    @property
+    def intake(self) -> Intake:
+        return Intake(self.account, self.services)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with beside(Receiver(self.account, self.services, QUICK).run(self.intake.run)):
             yield
 
     async def hear(self, *events: ChatEvent) -> None:
@@ -537,3 +547,18 @@ async def test_a_stop_beside_the_acceptance_loses_and_doubles_nothing(open_it: O
             await here.quiet()
             assert await here.asked() == ["hello"]
             assert len(await here.notices()) == 1
+
+
+async def test_a_stop_that_meets_an_event_stops(open_it: Open) -> None:
+    """Both reach the intake in one round of the loop."""
+    async with world(open_it) as here:
+        lease = await here.store.channels.claim(ACCOUNT, "scripted", here.node_id)
+        assert lease
+        running = asyncio.create_task(here.intake.run(lease))
+        for _ in range(10):
+            # The intake reads the same rows, and waits after that.
+            await here.quiet()
+        here.store.wakes.wake([EVENTS_TOPIC])
+        running.cancel()
+        await asyncio.wait((running,), timeout=2)
+        assert running.cancelled()

@@ -108,7 +108,9 @@ class Intake:
                     changed.clear()
                     await self._look(group)
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(changed.wait(), LOOK_MS / 1000)
+                        # Not `wait_for`: on Python 3.11 it forgets a stop that comes together with an event.
+                        async with asyncio.timeout(LOOK_MS / 1000):
+                            await changed.wait()
         finally:
             stop()
 
@@ -301,7 +303,8 @@ class Intake:
         """Wait for another event of a chat; False if none came."""
         chat.news.clear()
         try:
-            await asyncio.wait_for(chat.news.wait(), wait_ms / 1000)
+            async with asyncio.timeout(wait_ms / 1000):
+                await chat.news.wait()
         except TimeoutError:
             return False
         return True

@@ -62,7 +62,8 @@ class Receiver:
                 if lease := await self._claim():
                     await self._hold(lease, beside)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), self._timing.lease_ms / 1000)
+                    async with asyncio.timeout(self._timing.lease_ms / 1000):
+                        await changed.wait()
         finally:
             listening()
 
