@@ -226,6 +226,15 @@ async def test_a_revoked_person_may_ask_again(scene: Scene) -> None:
         await scene.store.people.revoke("telegram:8")
 
 
+async def test_what_a_revoked_person_wrote_to_be_let_in_again_is_deleted(scene: Scene) -> None:
+    await approved(scene)
+    await scene.store.people.revoke("telegram:7")
+    again = await asked(scene)
+    await held(scene, again.id, 1)
+    await scene.store.people.revoke("telegram:7")
+    assert await holders(scene) == {}
+
+
 async def test_trusted_owners_are_those_with_that_role_now(scene: Scene) -> None:
     """A node that caches them hears of each change."""
     heard, _ = listen(scene.store)

@@ -68,6 +68,10 @@ _DECIDE = """
 _RELEASE = "UPDATE chat_inbox SET holder = NULL WHERE holder = :id"
 _DROP = "DELETE FROM chat_inbox WHERE holder = :id"
 _HAND_OVER = "UPDATE chat_inbox SET holder = :id WHERE holder = :earlier"
+# It counts only while nothing is decided, and is held until what is written beside it is there.
+_HOLD_OPEN = """
+    UPDATE pairings SET message = message WHERE account = :account AND user_id = :user_id AND decided IS NULL RETURNING id
+"""
 _COUNT_HELD = "SELECT COUNT(*) FROM chat_inbox WHERE holder = :holder"
 _OLD = "SELECT id FROM pairings WHERE expires_at <= :before ORDER BY expires_at LIMIT 500"
 _FORGET = "DELETE FROM pairings WHERE id = :id AND expires_at <= :before"
@@ -143,6 +147,10 @@ class PeopleStore:
             lambda: _let_wait(dialect, pairing, numbers, notices), wakes=lambda _: (TOPIC, "deliveries")
         )
 
+    async def hand_on(self, account: str, user_ids: Sequence[str]) -> None:
+        """Let go on what people wrote who asked to be let in before the settings of the account named them."""
+        await self._database.write(lambda: _hand_on(account, user_ids), wakes=lambda _: (TOPIC, EVENTS_TOPIC))
+
     async def forget(self, now_ms: int) -> int:
         """Delete the requests that expired long ago; returns how many."""
         before = now_ms - KEPT_MS
@@ -183,7 +191,10 @@ def _let_wait(dialect: Dialect, pairing: Pairing, numbers: Sequence[int], notice
     elif asked is not Asked.OPEN:
         yield from channels.remove(dialect, pairing.account, numbers)
         return asked
-    ((holder, *_),) = yield Run(_PAIRING_OF, {"account": pairing.account, "user_id": pairing.user_id})
+    found = yield Run(_HOLD_OPEN, {"account": pairing.account, "user_id": pairing.user_id})
+    if not found:
+        raise Stale(f"the request of {pairing.user_id} was decided meanwhile")
+    ((holder,),) = found
     ((held,),) = yield Run(_COUNT_HELD, {"holder": holder})
     if held + len(numbers) > HELD_MAX:
         yield from channels.remove(dialect, pairing.account, numbers)
@@ -227,10 +238,24 @@ def _approved(pairing: Pairing, role: Role, now_ms: int) -> Params:
 
 def _revoke(person: str) -> Transaction[list[Row]]:
     revoked = yield Run(_REVOKE, {"person": person})
-    for row in revoked:
+    for account, user_id, *_ in revoked:
         # Otherwise the person would not be given a new code before the old one expires.
-        yield Run(_UNPAIR, {"account": row[0], "user_id": row[1]})
+        yield from _unpair(account, user_id, _DROP)
     return revoked
+
+
+def _hand_on(account: str, user_ids: Sequence[str]) -> Transaction[None]:
+    yield locks.UNNAMED
+    for user_id in user_ids:
+        yield from _unpair(account, user_id, _RELEASE)
+
+
+def _unpair(account: str, user_id: str, held: str) -> Transaction[None]:
+    """Delete the request of a person; `held` is what becomes of what they wrote."""
+    of: Params = {"account": account, "user_id": user_id}
+    for id_, *_ in (yield Run(_PAIRING_OF, of)):
+        yield Run(held, {"id": id_})
+    yield Run(_UNPAIR, of)
 
 
 def _forget(before: int) -> Transaction[int]:
