@@ -123,7 +123,12 @@ def event_key(event: ChatEvent) -> str:
 
 def command_key(account: str, place: Place, message_id: str) -> str:
     """Return the dedupe key of a message that is a command."""
-    return "chat:" + _key(account, place.chat_id, message_id)
+    return command_keys(account) + _key(place.chat_id, message_id)
+
+
+def command_keys(account: str) -> str:
+    """Return what the dedupe keys of all commands of an account begin with."""
+    return f"chat:{_key(account)}:"
 
 
 def place_of(event: ChatEvent) -> Place:
@@ -263,6 +268,8 @@ class TurnOfMessage:
 
     turn_id: TurnId
     session_id: SessionId
+    # Who sent it.
+    user_id: str
     part: MessagePart
 
 

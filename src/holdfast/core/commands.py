@@ -70,6 +70,7 @@ COMMANDS = (
 )
 HELP = "\n".join(f"{each.usage}: {each.text}" for each in COMMANDS)
 _NAMES = frozenset(CommandName)
+_SPOKEN = frozenset({CommandName.QUEUE, CommandName.STEER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,22 @@ def parse(text: str) -> ChatCommand | None:
     # In a group chat a command may be addressed: /new@holdfast.
     name = word[1:].partition("@")[0].lower() if word.startswith("/") else ""
     return ChatCommand(name=CommandName(name), argument="".join(rest).strip()) if name in _NAMES else None
+
+
+def before_words(text: str, *, has_more: bool = False) -> str:
+    """Return the command before words to the agent, as in `/queue TEXT`; empty where a message is none, or has no words.
+
+    With `has_more` something comes with the message, which is enough.
+    """
+    command = parse(text)
+    is_spoken = command is not None and command.name in _SPOKEN and bool(command.argument or has_more)
+    return f"/{command.name} " if command and is_spoken else ""
+
+
+def spoken(text: str) -> str:
+    """Return the words to the agent of a message, without the command that says how a busy session meets them."""
+    command = parse(text)
+    return command.argument if command and command.name in _SPOKEN else text
 
 
 def is_compress(text: str) -> bool:

@@ -85,7 +85,8 @@ def is_backlog(sent_at: Sequence[int], now_ms: int) -> bool:
 
 
 def is_old(sent_at: int, now_ms: int) -> bool:
-    return now_ms - sent_at > BACKLOG_MS
+    """Return whether a message counts as backlog.  A platform that does not tell when it was sent says 0."""
+    return 0 < sent_at < now_ms - BACKLOG_MS
 
 
 def _units(text: str) -> int:

@@ -51,11 +51,19 @@ _CLAIM = """
  RETURNING fence
 """
 _HELD = "WHERE name = :name AND node_id = :node_id AND fence = :fence"
+_HOLDS = f"SELECT 1 FROM channel_accounts {_HELD}"
 _RELEASE = f"UPDATE channel_accounts SET node_id = NULL, state = 'stopped' {_HELD} RETURNING name"
 _REPORT = f"UPDATE channel_accounts SET state = :state, problem = :problem {_HELD} RETURNING name"
 _INTRODUCE = f"""
     UPDATE channel_accounts SET bot_id = :bot_id, bot_name = :bot_name, bot_url = :bot_url {_HELD} RETURNING name
 """
+# What was read of another bot says nothing about the messages of this one, which count anew.
+_IS_ANOTHER = "SELECT 1 FROM channel_accounts WHERE name = :name AND bot_id NOT IN ('', :bot_id)"
+_FORGET_ANOTHER = (
+    "DELETE FROM cursors WHERE channel = :name",
+    "DELETE FROM chat_messages WHERE account = :name",
+    "DELETE FROM dedupe WHERE substr(key, 1, length(:keys)) = :keys",
+)
 _OFFERED = f"UPDATE channel_accounts SET menu_digest = :digest {_HELD} RETURNING name"
 _RECEIVED = f"""
     UPDATE channel_accounts SET state = 'connected', problem = '', last_receive_at = :now, seq = seq + :count {_HELD}
@@ -109,7 +117,7 @@ _RECORD = """
     ON CONFLICT (account, chat_id, message_id) DO NOTHING RETURNING message_id
 """
 _MESSAGE = """
-    SELECT turn_id, session_id, message_id, position, length FROM chat_messages
+    SELECT turn_id, session_id, user_id, message_id, position, length FROM chat_messages
      WHERE account = :account AND chat_id = :chat_id AND message_id = :message_id
 """
 _MESSAGES_OF_TURN = """
@@ -147,6 +155,10 @@ class ChannelStore:
         """Return whether another node that is alive has the lease of an account."""
         return bool(await self._database.read(lambda: _run(_IS_HELD, {"name": name, "node_id": node_id})))
 
+    async def holds(self, lease: Lease) -> bool:
+        """Return whether a lease still counts."""
+        return bool(await self._database.read(lambda: _run(_HOLDS, _held(lease))))
+
     async def claim(self, name: str, kind: str, node_id: NodeId) -> Lease | None:
         """Take the lease of an account; None while another node that is alive has it."""
         fence = await self._database.write(lambda: _claim(name, kind, node_id), wakes=lambda _: (ACCOUNTS_TOPIC,))
@@ -161,8 +173,12 @@ class ChannelStore:
         await self._fenced(_REPORT, {**_held(lease), "state": state.value, "problem": problem})
 
     async def introduce(self, lease: Lease, *, bot_id: str, bot_name: str, bot_url: str) -> None:
-        """Record who the account is at its platform.  Raises `Stale` where another node has the lease."""
-        await self._fenced(_INTRODUCE, {**_held(lease), "bot_id": bot_id, "bot_name": bot_name, "bot_url": bot_url})
+        """Record who the account is at its platform; what was read of an earlier bot of that name is forgotten.
+
+        Raises `Stale` where another node has the lease.
+        """
+        params = {**_held(lease), "bot_id": bot_id, "bot_name": bot_name, "bot_url": bot_url}
+        await self._database.write(lambda: _introduce(params), wakes=lambda _: (ACCOUNTS_TOPIC,))
 
     async def offered(self, lease: Lease, digest: str) -> None:
         """Record which menu of commands the platform has.  Raises `Stale` where another node has the lease."""
@@ -236,8 +252,8 @@ class ChannelStore:
         found = await self._database.read(lambda: _run(_MESSAGE, params))
         if not found:
             return None
-        turn_id, session_id, *part = found[0]
-        return TurnOfMessage(turn_id=turn_id, session_id=session_id, part=_part((place.chat_id, *part)))
+        turn_id, session_id, user_id, *part = found[0]
+        return TurnOfMessage(turn_id=turn_id, session_id=session_id, user_id=user_id, part=_part((place.chat_id, *part)))
 
     async def revise(self, account: str, found: TurnOfMessage, text: str, now_ms: int) -> bool:
         """Let a message say something else, if its turn has not begun.  Returns False if it has.
@@ -316,6 +332,16 @@ def _fenced(sql: str, params: Params) -> Transaction[Row]:
     return found[0]
 
 
+def _introduce(params: Params) -> Transaction[None]:
+    yield locks.UNNAMED
+    another = yield Run(_IS_ANOTHER, {"name": params["name"], "bot_id": params["bot_id"]})
+    yield from _fenced(_INTRODUCE, params)
+    if another:
+        name = str(params["name"])
+        for sql in _FORGET_ANOTHER:
+            yield Run(sql, {"name": name} if ":name" in sql else {"keys": chats.command_keys(name)})
+
+
 def _stage(lease: Lease, events: Sequence[ChatEvent], position: str | None, now_ms: int) -> Transaction[None]:
     (seq,) = yield from _fenced(_RECEIVED, {**_held(lease), "now": now_ms, "count": len(events)})
     yield from _insert(lease.account, events, seq - len(events), now_ms)
@@ -365,7 +391,7 @@ def _revise(dialect: Dialect, account: str, found: TurnOfMessage, text: str, now
     before = yield from turns.accepted(turn.id)
     place: Params = {"account": account, "chat_id": found.part.chat_id, "message_id": found.part.message_id}
     # It may have been changed since it was looked up.
-    part = _part((found.part.chat_id, *(yield Run(_MESSAGE, place))[0][2:]))
+    part = _part((found.part.chat_id, *(yield Run(_MESSAGE, place))[0][3:]))
     after = chats.revised(before.text, part, text)
     if after != before.text:
         yield Run(_RESIZE, {**place, "length": len(text)})

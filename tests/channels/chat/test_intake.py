@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.channels.chat import gate, triage
+from holdfast.channels.chat import gate, intake, triage
 from holdfast.channels.chat.account import ChatAccount, ChatServices, Home, one_part
 from holdfast.channels.chat.intake import Intake
-from holdfast.channels.chat.port import ChatEvent, ChatType, Member, MessageEdited, Place, Pressed, RemoteFile
+from holdfast.channels.chat.port import Bot, ChatEvent, ChatType, Member, MessageEdited, Place, Pressed, RemoteFile
 from holdfast.channels.chat.receiver import Receiver
 from holdfast.channels.chat.triage import BacklogChoice
 from holdfast.clock import SystemClock
@@ -36,6 +36,7 @@ from holdfast.store.audit import audit
 from holdfast.store.channels import EVENTS_TOPIC
 from holdfast.store.database import Row, Run, Transaction
 from holdfast.store.store import Store
+from tests.channels.chat import platform
 from tests.channels.chat.platform import ACCOUNT, BOT, ScriptedPlatform, account_of, beside, until
 from tests.channels.chat.test_receiver import QUICK, joined
 from tests.claims import claim
@@ -303,6 +304,56 @@ async def test_a_stranger_gets_a_code_and_is_answered_once_let_in(open_it: Open)
         assert session.owner == "telegram:6"
 
 
+async def test_what_the_operator_wrote_before_the_settings_named_them_is_answered(open_it: Open) -> None:
+    async with world(open_it) as here:
+        async with here.running():
+            await here.hear(said("hello", chat="6", sender=GUEST))
+            assert await here.sessions() == []
+        here.settings["allow"] = ("6",)
+        async with here.running():
+            await until(lambda: _has(here, 1))
+            (session,) = await here.sessions()
+            assert session.owner == "local"
+            assert await here.store.people.pairings() == []
+
+
+async def test_another_bot_of_the_same_account_counts_its_messages_anew(
+    open_it: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, command = said("to the old one", message_id="1"), said("/new", message_id="2")
+    async with world(open_it) as here:
+        async with here.running():
+            await here.hear(first, command)
+        monkeypatch.setattr(platform, "BOT", Bot(user_id="2000", name="new_bot"))
+        here.platform = ScriptedPlatform()
+        async with here.running():
+            await here.hear(said("to the new one", message_id="1"), said("/status", message_id="2"))
+            assert await here.asked() == ["to the old one", "to the new one"]
+            assert "to the" not in (await here.notices())[-1].text
+
+
+async def test_a_message_that_comes_again_while_it_is_taken_is_dropped(open_it: Open) -> None:
+    """A3: on a shared database both can be committed at the same moment."""
+    message = said("hello")
+    async with world(open_it) as here, here.running():
+        await here.hear(message)
+        await execute(here.store, "UPDATE chat_messages SET message_id = 'away'")
+        here.accept = refuse(StoreDown("away"))
+        here.platform.report(message, said("next"))
+        await until(lambda: here.platform.acknowledged == 3)
+        await execute(here.store, f"UPDATE chat_messages SET message_id = '{message.message_id}'")
+        here.accept = None
+        await here.quiet()
+        assert await here.asked() == ["hello", "next"]
+
+
+async def execute(store: Store, sql: str) -> None:
+    def write() -> Transaction[None]:
+        yield Run(sql)
+
+    await store.database.write(write)
+
+
 async def _has(here: World, turns: int) -> bool:
     return len(await here.asked()) == turns
 
@@ -317,6 +368,20 @@ async def test_a_command_is_done_once_and_answered_with_a_notice(open_it: Open) 
         (notice,) = await here.notices()
         assert notice.target == "telegram:7"
         assert "new conversation" in notice.text
+
+
+async def test_what_comes_with_a_command_before_words_comes_along(open_it: Open) -> None:
+    picture = RemoteFile(id="f1", name="a.png", media_type="image/png", bytes=len(PNG))
+    async with world(open_it) as here, here.running():
+        here.platform.files["f1"] = PNG
+        first, second = apart(in_group("/queue look", files=(picture,)), in_group("/steer", files=(picture,)))
+        await here.hear(first, second)
+        one, two = await here.asked()
+        assert one.startswith("Ada: look\nAttached: a.png")
+        assert two.startswith("Ada: \nAttached: a.png")
+        assert [len(await here.store.turns.images(each.id)) for each in await here.turns()] == [1, 1]
+        await here.hear(edit(first, "/queue look here"))
+        assert (await here.asked())[0].startswith("Ada: look here\nAttached: a.png")
 
 
 async def test_files_are_kept_and_named_to_the_model(open_it: Open) -> None:
@@ -407,10 +472,42 @@ async def test_an_edit_before_its_message_is_what_the_message_says(open_it: Open
         assert await here.asked() == ["as it is"]
 
 
-def edit(message: ChatMessage, text: str) -> MessageEdited:
+def edit(message: ChatMessage, text: str, sender: Member | None = None) -> MessageEdited:
     return MessageEdited(
-        place=message.place, sender=message.sender, message_id=message.message_id, text=text, edited_at=next(_IDS)
+        place=message.place,
+        sender=sender or message.sender,
+        message_id=message.message_id,
+        text=text,
+        edited_at=next(_IDS),
     )
+
+
+async def test_only_the_sender_of_a_message_edits_it(open_it: Open) -> None:
+    message, late = said("as I said it"), said("as I say it", chat="-100", chat_type=ChatType.GROUP, addresses_bot=True)
+    async with world(open_it) as here, here.running():
+        await here.hear(message)
+        here.platform.report(edit(message, "forged", sender=GUEST), edit(late, "forged", sender=GUEST), late)
+        await until(lambda: _has(here, 2))
+        assert await here.asked() == ["as I said it", "Ada: as I say it"]
+
+
+async def test_an_edit_is_of_the_chat_that_its_message_is_in(open_it: Open) -> None:
+    """A group that has moved counts its messages anew."""
+    before, after = in_group("before"), in_group("after", chat="-1007", message_id="99")
+    async with world(open_it) as here, here.running():
+        await here.hear(before, ChatMoved(from_chat_id="-100", to_chat_id="-1007"))
+        here.platform.report(edit(in_group("another", message_id="99"), "edited"), after)
+        await until(lambda: _has(here, 2))
+        assert await here.asked() == ["Ada: before", "Ada: after"]
+
+
+async def test_an_edit_whose_message_does_not_come_is_dropped(open_it: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "EDIT_WAIT_MS", 0)
+    monkeypatch.setattr(intake, "LOOK_MS", 10)
+    async with world(open_it) as here, here.running():
+        here.platform.report(edit(said("of long ago"), "edited"))
+        await until(lambda: here.platform.acknowledged == 1)
+        await here.quiet()
 
 
 async def test_a_press_is_handed_on_once(open_it: Open) -> None:
@@ -456,6 +553,24 @@ async def test_many_old_messages_wait_for_a_decision(open_it: Open, choice: str,
             assert "before" in await triage.settle(here.store.channels, backlog_id, BacklogChoice.ALL)
 
 
+async def test_what_was_missed_is_asked_about_once_however_it_comes(open_it: Open) -> None:
+    two_hours = now_ms() - 2 * 3_600_000
+    old = [said(str(number), sent_at=two_hours + number * 10_000) for number in range(20)]
+    async with world(open_it) as here:
+        here.platform.batch_max = 6
+        async with here.running():
+            await here.hear(*old)
+            (question,) = await here.notices()
+            assert question.text.startswith("20 messages")
+
+
+async def test_a_message_whose_age_is_unknown_is_not_old(open_it: Open) -> None:
+    async with world(open_it) as here, here.running():
+        await here.hear(*(said(str(number), chat=str(number), sent_at=0) for number in range(3)))
+        await here.hear(*(said(str(number), sent_at=0) for number in range(7)))
+        assert await here.notices() == []
+
+
 async def test_few_old_messages_are_answered_and_their_age_is_known(open_it: Open) -> None:
     two_hours = now_ms() - 2 * 3_600_000
     old = [said(str(number), sent_at=two_hours + number * 10_000) for number in range(5)]
@@ -473,7 +588,10 @@ async def test_one_sender_gets_so_many_answers_in_an_hour(open_it: Open, monkeyp
         await let_in(here, GUEST)
         await here.hear(*apart(*(said(str(number), chat="6", sender=GUEST) for number in range(5))))
         assert await here.asked() == ["let me in", "0", "1"]
-        assert [each.text for each in await here.notices() if "again later" in each.text] != []
+        assert [each.text for each in await here.notices() if "write again later" in each.text] != []
+        # A command before the words is no way around.
+        await here.hear(*apart(*(said(f"/queue {number}", chat="6", sender=GUEST) for number in range(5))))
+        assert await here.asked() == ["let me in", "0", "1"]
         await here.hear(*apart(*(said(str(number)) for number in range(5))))
         assert len(await here.asked()) == 8
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from holdfast.channels.chat.account import ChatAccount, ChatServices
 from holdfast.channels.chat.composing import compose, in_group, with_text
 from holdfast.channels.chat.files import Files
-from holdfast.channels.chat.gate import Gate
+from holdfast.channels.chat.gate import HOUR_MS, Gate
 from holdfast.channels.chat.triage import Triage
 from holdfast.core import commands, joining
 from holdfast.core.chats import (
@@ -28,6 +28,7 @@ from holdfast.core.chats import (
     Place,
     Pressed,
     StagedEvent,
+    TurnOfMessage,
     command_key,
     conversation_of,
     first_id,
@@ -69,7 +70,10 @@ class _Chat:
 
     def add(self, staged: StagedEvent) -> None:
         # What something held is older than what has come since.
-        self.waiting = deque(sorted((*self.waiting, staged), key=lambda each: each.number))
+        is_late = bool(self.waiting) and staged.number < self.waiting[-1].number
+        self.waiting.append(staged)
+        if is_late:
+            self.waiting = deque(sorted(self.waiting, key=lambda each: each.number))
         self.news.set()
 
     def forget(self, numbers: Sequence[int]) -> None:
@@ -96,15 +100,16 @@ class Intake:
         self._moves: dict[str, str] = {}
         self._bot_id = ""
 
-    async def run(self, lease: Lease) -> None:  # noqa: ARG002 - What runs beside a receiver is given its lease.
-        """Handle events until cancelled."""
+    async def run(self, lease: Lease) -> None:
+        """Handle events until cancelled, or until another node has the lease."""
         changed = asyncio.Event()
         stop = self._services.store.wakes.listen(lambda topic: changed.set() if topic == EVENTS_TOPIC else None)
         self._chats, self._known = {}, {}
         try:
             self._moves = await self._channels.moves(self._account.name)
+            await self._services.store.people.hand_on(self._account.name, self._account.settings.allow)
             async with asyncio.TaskGroup() as group:
-                while True:
+                while await self._channels.holds(lease):
                     changed.clear()
                     await self._look(group)
                     with contextlib.suppress(TimeoutError):
@@ -129,10 +134,17 @@ class Intake:
         for number in self._known.keys() - seen:
             self._forget(self._chats.get(self._known[number], _Chat()), [number])
         for chat_id, chat in [*self._chats.items()]:
+            await self._drop_stray(chat)
             if chat.waiting and chat.task is None:
                 chat.task = group.create_task(self._work(chat), name=f"{self._account.name} {chat_id}")
             elif not chat.waiting and not chat.early and chat.task is None:
                 del self._chats[chat_id]
+
+    async def _drop_stray(self, chat: _Chat) -> None:
+        """Drop edits whose message has not come for long: it was a command, or was left alone."""
+        now = self._clock.now_ms()
+        if stray := [each for each in chat.early if now - each.received_at > EDIT_WAIT_MS]:
+            await self._done(chat, stray)
 
     async def _sort(self, staged: StagedEvent) -> None:
         if staged.number in self._known or staged.number in self._handled:
@@ -188,9 +200,19 @@ class Intake:
         await self._clock.sleep_ms(min(RETRY_FIRST_MS << chat.failures, RETRY_MAX_MS))
 
     async def _reload(self, chat: _Chat) -> None:
-        numbers = [each.number for each in chat.waiting]
-        left = {each.number for each in await self._channels.staged(self._account.name, numbers[0] - 1, len(numbers) + PAGE)}
-        self._forget(chat, [each for each in numbers if each not in left])
+        """Forget what was handled elsewhere, and drop messages that became turns and came again at the same moment."""
+        waiting = list(chat.waiting)
+        if not waiting:
+            return
+        first = waiting[0].number
+        left = {each.number for each in await self._channels.staged(self._account.name, first - 1, len(waiting) + PAGE)}
+        self._forget(chat, [each.number for each in waiting if each.number not in left])
+        for each in [each for each in waiting if each.number in left]:
+            if isinstance(each.event, ChatMessage) and await self._turn_of(each.event):
+                await self._done(chat, [each])
+
+    async def _turn_of(self, event: ChatMessage | MessageEdited) -> TurnOfMessage | None:
+        return await self._channels.turn_of(self._account.name, event.place, event.message_id)
 
     async def _give_up(self, chat: _Chat, staged: StagedEvent, why: str) -> None:
         """Tell a person that their message was not taken, and why."""
@@ -199,7 +221,8 @@ class Intake:
         if isinstance(staged.event, ChatMessage):
             admission = await self._gate.admit(staged.event, addresses_bot=True)
             owner = self._owner(staged.event, admission.role or Role.GUEST)
-            await self._gate.tell(owner, staged.event.place, f"I could not take your message: {why}", f"{staged.key}:lost")
+            place = self._now_at(staged.event.place)
+            await self._gate.tell(owner, place, f"I could not take your message: {why}", f"{staged.key}:lost")
         await self._done(chat, [staged])
 
     async def _done(self, chat: _Chat, handled: Sequence[StagedEvent]) -> None:
@@ -237,17 +260,15 @@ class Intake:
             await self._done(chat, [staged])
             return
         # Its message has not come yet: it is read as it was edited.
-        now = self._clock.now_ms()
-        for each in [each for each in chat.early if now - each.received_at > EDIT_WAIT_MS]:
-            await self._done(chat, [each])
-        chat.waiting.popleft()
+        chat.waiting.remove(staged)
         chat.early.append(staged)
 
     async def _revise(self, edited: MessageEdited) -> bool:
         """Change what a message says, unless it is being answered already.  False where the message is not known."""
-        found = await self._channels.turn_of(self._account.name, edited.place, edited.message_id)
-        if found is not None:
-            await self._channels.revise(self._account.name, found, edited.text, self._clock.now_ms())
+        found = await self._turn_of(edited)
+        if found is not None and found.user_id == edited.sender.id:
+            text = commands.spoken(edited.text)
+            await self._channels.revise(self._account.name, found, text, self._clock.now_ms())
         return found is not None
 
     async def _message(self, chat: _Chat, head: StagedEvent, message: ChatMessage) -> None:
@@ -272,7 +293,8 @@ class Intake:
     async def _backlog(self, chat: _Chat) -> list[StagedEvent]:
         """Return the old messages of a chat where there are so many that a person decides about them; else none."""
         # The rest of what was missed comes at once.
-        await self._more(chat, joining.WINDOW_MS)
+        while await self._more(chat, joining.WINDOW_MS):
+            pass
         now = self._clock.now_ms()
         old = [
             (each, each.event)
@@ -318,7 +340,7 @@ class Intake:
             assert isinstance(message, ChatMessage)  # noqa: S101 - Only messages are gathered.
             for each in sorted((*chat.early, *chat.waiting), key=lambda each: each.number):
                 edit = each.event
-                if isinstance(edit, MessageEdited) and edit.message_id == message.message_id:
+                if isinstance(edit, MessageEdited) and _is_of(edit, message):
                     message = with_text(message, edit.text)
                     used.append(each)
             said.append(message)
@@ -339,6 +361,9 @@ class Intake:
         if await self._gate.answers_enough(first.sender.id, admission.role):
             await self._refuse_more(first, admission.role)
             await self._done(chat, consumed)
+        elif spoken := commands.before_words(first.text, has_more=bool(first.files)):
+            words = with_text(first, commands.spoken(first.text))
+            await self._accept(chat, consumed, [words], admission.role, before=spoken)
         elif _is_command(first.text):
             await self._command(chat, consumed, first, admission.role)
         elif len(said) == 1 and not first.files and await self._services.take_answer(self._account, first, admission.role):
@@ -347,9 +372,10 @@ class Intake:
             await self._accept(chat, consumed, said, admission.role)
 
     async def _refuse_more(self, message: ChatMessage, role: Role) -> None:
-        hour = self._clock.now_ms() // joining.BACKLOG_MS
-        text = "You have had many answers in the last hour. I answer again later."
-        await self._gate.tell(self._owner(message, role), message.place, text, f"guard:{message.sender.id}:{hour}")
+        hour = self._clock.now_ms() // HOUR_MS
+        text = "You have had many answers in the last hour. What you write now is left out; write again later."
+        place = self._now_at(message.place)
+        await self._gate.tell(self._owner(message, role), place, text, f"guard:{message.sender.id}:{hour}")
 
     async def _command(self, chat: _Chat, consumed: Sequence[StagedEvent], message: ChatMessage, role: Role) -> None:
         """Let a command be done.  Its key makes it one that is done once, also if it was staged twice."""
@@ -359,14 +385,17 @@ class Intake:
             await self._gate.tell(self._owner(message, role), self._now_at(message.place), receipt.reply, f"{key}:reply")
         await self._done(chat, consumed)
 
-    async def _accept(self, chat: _Chat, consumed: Sequence[StagedEvent], said: Sequence[ChatMessage], role: Role) -> None:
+    async def _accept(
+        self, chat: _Chat, consumed: Sequence[StagedEvent], said: Sequence[ChatMessage], role: Role, before: str = ""
+    ) -> None:
+        """Let messages become a turn.  `before` is the command that says how a busy session meets it."""
         first = said[0]
         came = await self._files.receive([file for each in said for file in each.files], self._owner(first, role))
         composed = compose(said, came.lines, names_speaker=in_group(first) and self._shares_session)
         numbers = tuple(each.number for each in consumed)
         taken = Consumed(account=self._account.name, numbers=numbers, user_id=first.sender.id, parts=composed.parts)
         sent_at = first.sent_at if self._clock.now_ms() - first.sent_at > AGED_MS else 0
-        message = self._inbound(first, role, composed.text, consumed=taken, images=came.images, sent_at=sent_at)
+        message = self._inbound(first, role, before + composed.text, consumed=taken, images=came.images, sent_at=sent_at)
         await self._services.accept(message)
         self._forget(chat, numbers)
 
@@ -406,6 +435,15 @@ class Intake:
             is_operator=role is Role.OPERATOR,
             **more,  # type: ignore[arg-type]
         )
+
+
+def _is_of(edit: MessageEdited, message: ChatMessage) -> bool:
+    """Return whether an edit is of a message; only its sender may edit it.  A chat that has moved counts anew."""
+    return (edit.place.chat_id, edit.message_id, edit.sender.id) == (
+        message.place.chat_id,
+        message.message_id,
+        message.sender.id,
+    )
 
 
 def _arrived(staged: StagedEvent) -> Arrived:
