@@ -1596,6 +1596,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/channels/test_url.py", "tests/channels/test_departures.py"),
     ),
     Mutant(
+        "a kept connection carries no request for another host",
+        "egress.py",
+        "if self._only_host and request.url.host != self._only_host:",
+        "if False:",
+        ("tests/tools/test_egress.py::test_connections_are_kept_to_the_only_host_that_is_reached",),
+    ),
+    Mutant(
         "the wait that the far side wants",
         "engine/outbox.py",
         "claimed, now, error.retry_after_s, _jitter())",

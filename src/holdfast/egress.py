@@ -33,6 +33,9 @@ CONNECT_TIMEOUT_S = 10.0
 # The status of a POST counts; its body is only read for this long.
 POST_BODY_TIMEOUT_S = 5.0
 CONNECTIONS_MAX = 50
+# How long a connection is kept that may be used again.  Servers close idle ones after a minute or more, and a request that
+# meets the close has an unknown outcome.
+KEPT_S = 10.0
 # At most this many addresses of one host are tried.
 ADDRESSES_MAX = 4
 PRIVILEGED_PORT_MAX = 1_023
@@ -252,14 +255,21 @@ def _plain(host: str) -> str:
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """Checks each request, and connects to the checked address under the requested host name."""
 
-    def __init__(self, guard: Guard, connections_max: int = CONNECTIONS_MAX) -> None:
+    def __init__(self, guard: Guard, connections_max: int = CONNECTIONS_MAX, *, only_host: str = "") -> None:
         self._guard = guard
-        # Connections are pooled by address, and a certificate that fits one name may not fit another: so none is kept.
-        self._limits = httpx2.Limits(max_connections=connections_max, max_keepalive_connections=0)
+        self._only_host = only_host
+        # Connections are pooled by address, and a certificate that fits one name may not fit another: so they are kept only
+        # where all requests go to one host.
+        kept_max = connections_max if only_host else 0
+        self._limits = httpx2.Limits(
+            max_connections=connections_max, max_keepalive_connections=kept_max, keepalive_expiry=KEPT_S
+        )
         self._transport: httpx2.AsyncHTTPTransport | None = None
         self._making = asyncio.Lock()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if self._only_host and request.url.host != self._only_host:
+            raise Rejected(f"only {self._only_host} is asked here, not {request.url.host}")
         addresses = await self._guard.addresses(request.url)
         transport = await self._made()
         last = len(addresses) - 1
@@ -310,18 +320,22 @@ class _SendTrace:
 class Egress:
     """Sends requests that are bounded in time, redirects and size."""
 
-    def __init__(self, guard: Guard, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, guard: Guard, timeout_s: float = TIMEOUT_S, *, only_host: str = "") -> None:
         self._guard = guard
-        self._transport = GuardedTransport(guard)
+        self._transport = GuardedTransport(guard, only_host=only_host)
         self._timeout_s = timeout_s
 
     @classmethod
-    def to(cls, url: str, timeout_s: float = TIMEOUT_S) -> Self:
-        """Return an egress to the server that the operator configured, which may be on this machine."""
+    def to(cls, url: str, timeout_s: float = TIMEOUT_S, *, keeps: bool = False) -> Self:
+        """Return an egress to the server that the operator configured, which may be on this machine.
+
+        With `keeps`, connections are used again, and no other host is reached: redirects to one are refused.
+        """
         place = urlsplit(url)
         host = f"[{place.hostname}]" if place.hostname and ":" in place.hostname else place.hostname
         port = place.port or (443 if place.scheme == "https" else 80)
-        return cls(Guard([f"{host}:{port}"], operators_resolver), timeout_s)
+        only_host = httpx2.URL(url).host if keeps else ""
+        return cls(Guard([f"{host}:{port}"], operators_resolver), timeout_s, only_host=only_host)
 
     def check(self, url: str) -> None:
         """Refuse a URL that could never be reached.  Raises `Rejected`."""

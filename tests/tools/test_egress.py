@@ -402,6 +402,17 @@ async def test_any_client_can_go_through_the_guard() -> None:
                 await client.get("http://169.254.169.254/")
 
 
+async def test_connections_are_kept_to_the_only_host_that_is_reached() -> None:
+    """Connections are pooled by address, so a kept one must never carry a request for another name."""
+    async with serving(lambda asked: Reply(b"hello")) as there:
+        egress = Egress.to(there.url(), keeps=True)
+        assert (await egress.request("GET", there.url())).body == b"hello"
+        with pytest.raises(Rejected, match=r"only 127\.0\.0\.1 is asked here, not localhost"):
+            await egress.request("GET", there.url(host="localhost"))
+        await egress.close()
+    assert len(there.asked) == 1
+
+
 def _self_signed(folder: Path) -> tuple[Path, Path]:
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     secret = ec.generate_private_key(ec.SECP256R1())

@@ -19,7 +19,7 @@ from holdfast.drill.people import ACCOUNT, Crowd, Written
 from holdfast.drill.strikes import judge_strikes
 from holdfast.drill.telegram.chats import Chat, Shown
 from holdfast.drill.verdict import journals_of, judge_drains, judge_world, read_ledger
-from holdfast.ids import TurnId
+from holdfast.ids import SessionId, TurnId
 from holdfast.store import rows
 from holdfast.store.audit import audit
 from holdfast.store.database import Row, Run, Transaction
@@ -195,7 +195,8 @@ def _judge_messages(written: Sequence[Written], stored: _Stored, waiting: int) -
 def _judge_answers(written: Sequence[Written], stored: _Stored, phones: Sequence[_Phone]) -> Iterator[str]:
     """Compare what was written with what was shown: once, in its own chat, and in its order."""
     unknown = {each.turn_id for each in stored.deliveries if each.state is DeliveryState.UNKNOWN}
-    places: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    # A message that follows a turn that was given up begins a new conversation, which waits for none.
+    places: dict[SessionId, list[tuple[int, str]]] = defaultdict(list)
     for each in written:
         turn_id = stored.turn_of.get((str(each.chat.id), str(each.message_id)))
         turn = stored.turns.get(turn_id) if turn_id else None
@@ -210,7 +211,7 @@ def _judge_answers(written: Sequence[Written], stored: _Stored, phones: Sequence
         if len(first) > 1 or len(copies) - len(first) > 1:
             yield f"D1 answered {len(first)} times, and {len(copies) - len(first)} times with a label: {each.nonce}"
         if copies:
-            places[each.chat.id].append((copies[0].id, each.nonce))
+            places[turn.session_id].append((copies[0].id, each.nonce))
         elif turn.state is TurnState.COMPLETED and turn.id not in unknown:
             yield f"D1 never answered: {each.nonce}"
         elif turn.state is TurnState.INTERRUPTED and not _says_given_up(each.chat) and turn.id not in unknown:

@@ -67,6 +67,15 @@ async def test_the_bot_says_who_it_is() -> None:
         assert (found.user_id, found.name, found.url) == ("7000001", "Holdfast", "https://t.me/holdfast_bot")
 
 
+async def test_one_connection_carries_many_messages() -> None:
+    async with telegram() as there, a_platform(there) as bot:
+        _, chat, place = ann(there)
+        for number in range(5):
+            await bot.send(place, text(f"part {number}"), str(number))
+        assert chat.texts == [f"part {number}" for number in range(5)]
+        assert there.connections == 1
+
+
 async def test_updates_come_in_order_and_are_confirmed_by_the_next_request() -> None:
     async with telegram() as there, a_platform(there) as bot:
         person, chat, place = ann(there)

@@ -70,7 +70,8 @@ class BotApi:
         # What to do about a token that is missing or wrong.
         self._hint = hint
         self.host = urlsplit(api_base).netloc
-        self._egress = Egress.to(api_base, TIMEOUT_S)
+        # A connection for each message would cost two round trips more, and a handshake.
+        self._egress = Egress.to(api_base, TIMEOUT_S, keeps=True)
 
     async def close(self) -> None:
         await self._egress.close()

@@ -146,6 +146,8 @@ class BotApiServer:
         self.chats: dict[int, Chat] = {}
         self.people: dict[int, Person] = {}
         self.calls: list[Call] = []
+        # How many connections were opened.
+        self.connections = 0
         self.faults: list[Fault] = []
         # What people who pressed a button were told, by press.
         self.toasts: dict[str, str] = {}
@@ -261,6 +263,7 @@ class BotApiServer:
     # The wire.
 
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
         try:
             while request := await _read(reader):
                 if not await self._respond(request, reader, writer):
