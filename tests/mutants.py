@@ -3315,6 +3315,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/channels/telegram/test_parse.py",),
     ),
     Mutant(
+        "a chat is written to from the node that receives for it",
+        "store/deliveries.py",
+        "a.name = {{kind}} AND a.node_id = :node_id",
+        "a.name = {{kind}} AND :node_id IS NOT NULL",
+        ("tests/conformance/test_notices.py",),
+    ),
+    Mutant(
         "only the sender of a message edits it",
         "channels/chat/intake.py",
         "found is not None and found.user_id == edited.sender.id",

@@ -227,7 +227,10 @@ class Carrier(Protocol):
 
     @property
     def in_line(self) -> bool:
-        """Whether a delivery waits for all others to its target that were written before it, as in a chat."""
+        """Whether its targets are chats of an account.
+
+        There a delivery waits for all that were written before it, and leaves from the node that receives for the account.
+        """
         ...
 
     def check(self, target: str) -> None:

@@ -266,6 +266,8 @@ class Scene:
         )
 
     async def send(self, limit: int = 10, node: NodeId | None = None, in_line: Collection[str] = ()) -> list[Delivery]:
+        for account in in_line:
+            await self.store.channels.claim(account, "telegram", node or self.node)
         return await self.store.deliveries.claim(node or self.node, self.now, limit, in_line)
 
     async def settle(self, sent: Delivery, event: delivery.DeliveryEvent, **changes: Any) -> Delivery:

@@ -98,7 +98,7 @@ async def test_a_message_waits_while_an_earlier_one_may_still_be_sent(scene: Sce
     assert await scene.send(in_line=CHATS) == []
     refused = await scene.settle(first, DeliveryEvent.REFUSE, due_at=scene.now + MINUTE, error="slow down")
     assert await scene.send(in_line=CHATS) == []
-    assert await scene.store.deliveries.next_due_at(CHATS) == refused.due_at
+    assert await scene.store.deliveries.next_due_at(scene.node, CHATS) == refused.due_at
     scene.now += MINUTE
     (again,) = await scene.send(in_line=CHATS)
     await scene.settle(again, DeliveryEvent.LOSE, error="no answer")
@@ -106,6 +106,17 @@ async def test_a_message_waits_while_an_earlier_one_may_still_be_sent(scene: Sce
     assert (repeated.text, repeated.repeats) == ("first", 1)
     await scene.settle(repeated, DeliveryEvent.LOSE, error="no answer")
     assert await deliver(scene) == ["second"]
+
+
+async def test_what_waits_for_a_chat_leaves_from_the_node_that_receives_for_it(scene: Scene) -> None:
+    other = await scene.joined()
+    await scene.store.deliveries.notify(made(scene, "hello"))
+    await scene.store.channels.claim("telegram", "telegram", other)
+    assert await scene.store.deliveries.claim(scene.node, scene.now, 10, CHATS) == []
+    # So that it does not look again at once.
+    assert await scene.store.deliveries.next_due_at(scene.node, CHATS) is None
+    assert await scene.store.deliveries.next_due_at(other, CHATS) == scene.now
+    assert [each.text for each in await scene.send(node=other, in_line=CHATS)] == ["hello"]
 
 
 async def test_only_chats_keep_the_order_of_several_answers(scene: Scene) -> None:

@@ -79,7 +79,7 @@ class Outbox:
         return due_at is not None and due_at <= self._clock.now_ms()
 
     async def _next_due_at(self) -> int | None:
-        return await self._store.deliveries.next_due_at(self._in_line)
+        return await self._store.deliveries.next_due_at(self._node_id, self._in_line)
 
     async def reconcile(self) -> None:
         """Release deliveries that were claimed here in a transaction whose answer was lost, and undo clock jumps."""

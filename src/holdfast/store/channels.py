@@ -161,7 +161,9 @@ class ChannelStore:
 
     async def claim(self, name: str, kind: str, node_id: NodeId) -> Lease | None:
         """Take the lease of an account; None while another node that is alive has it."""
-        fence = await self._database.write(lambda: _claim(name, kind, node_id), wakes=lambda _: (ACCOUNTS_TOPIC,))
+        # What waits for the chats of the account leaves from here now.
+        wakes = (ACCOUNTS_TOPIC, "deliveries")
+        fence = await self._database.write(lambda: _claim(name, kind, node_id), wakes=lambda _: wakes)
         return None if fence is None else Lease(account=name, node_id=node_id, fence=fence)
 
     async def release(self, lease: Lease) -> None:

@@ -41,11 +41,14 @@ _NEXT_ASIDE = f"""
 """
 # Parts leave in order: a later one waits while an earlier one may still be sent.  So do the messages that a turn sends while
 # it is at work, but the answer does not wait for them.  In a chat everything leaves in the order in which it was written.
+# It leaves from the node with the lease of the account, which alone knows what the chat shows and when it may be called.
 _SENDABLE = f"""
     (d.state IN ('pending', 'retry') OR (d.state = 'unknown' AND d.repeats = 0))
     AND NOT (EXISTS (SELECT 1 FROM deliveries e WHERE e.target = d.target AND e.number < d.number
                         AND (e.state IN ('pending', 'sending', 'retry') OR (e.state = 'unknown' AND e.repeats = 0)))
              AND {{kind}} IN {{in_line}})
+    AND ({{kind}} NOT IN {{in_line}}
+         OR EXISTS (SELECT 1 FROM channel_accounts a WHERE a.name = {{kind}} AND a.node_id = :node_id))
     AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.turn_id = d.turn_id AND e.target = d.target AND e.part < d.part
                        AND (e.part > 0 OR d.part <= {ASIDE_LAST})
                        AND (e.state IN ('pending', 'sending', 'retry') OR (e.state = 'unknown' AND e.repeats = 0)))
@@ -147,7 +150,8 @@ class DeliveryStore:
     async def claim(self, node_id: NodeId, now_ms: int, limit: int, in_line: Collection[str] = ()) -> list[Delivery]:
         """Take due deliveries; each is durably `sending` before anyone sends it.  What is too old expires instead.
 
-        `in_line` names the kinds of targets where a delivery waits for all that were written before it.
+        `in_line` names the accounts of chats.  There a delivery waits for all that were written to its chat before it, and
+        leaves from the node that has the lease.
         """
         params = {"node_id": node_id, "now": now_ms, "limit": limit, "in_line": rows.encode(sorted(in_line))}
         return await self._database.write(lambda: _claim(self._due, params, node_id, now_ms))
@@ -187,9 +191,9 @@ class DeliveryStore:
         """Return what a node is sending."""
         return await self._database.read(lambda: _list(_HELD, {"node_id": node_id}))
 
-    async def next_due_at(self, in_line: Collection[str] = ()) -> int | None:
-        """Return when the next delivery falls due."""
-        params = {"in_line": rows.encode(sorted(in_line))}
+    async def next_due_at(self, node_id: NodeId | None = None, in_line: Collection[str] = ()) -> int | None:
+        """Return when the next delivery falls due that a node may send."""
+        params = {"node_id": node_id, "in_line": rows.encode(sorted(in_line))}
         return await self._database.read(lambda: _scalar(self._next_due, params))
 
     async def hasten(self, now_ms: int) -> int:
