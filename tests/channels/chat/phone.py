@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from holdfast.channels.chat.port import Batch, Bot, Member, MenuEntry, Outgoing,
 from holdfast.channels.port import Capabilities, MessageSize, Unit
 from holdfast.errors import Rejected
 
+SIZE = MessageSize(most=118, unit=Unit.UTF16)
 CAN = Capabilities(
     delivers_later=True,
     edits=True,
@@ -20,7 +22,7 @@ CAN = Capabilities(
     threads=True,
     typing=True,
     files_out=True,
-    message_size=MessageSize(most=118, unit=Unit.UTF16),
+    message_size=SIZE,
     edits_per_minute=20,
 )
 HOME = Place(chat_id="home")
@@ -41,6 +43,9 @@ class Phone:
     # Raised behind the next calls, which arrive all the same.
     loses: dict[str, list[BaseException]] = field(default_factory=dict[str, list[BaseException]])
     told: list[str] = field(default_factory=list[str])
+    # Whether the next message arrives, and its sender never hears so.
+    swallows: bool = False
+    size: MessageSize = SIZE
 
     def texts(self, place: Place = CHAT) -> list[str]:
         return [each.text for each in self.chats.get(place, {}).values()]
@@ -78,11 +83,13 @@ class Phone:
 
     async def send(self, place: Place, message: Outgoing, key: str) -> str:
         self._arrive("send", message.text)
-        assert CAN.message_size
-        assert CAN.message_size.fits(message.text), f"too long: {message.text!r}"
+        assert self.size.fits(message.text), f"too long: {message.text!r}"
         name = str(100 + sum(map(len, self.chats.values())) + self.count("delete"))
         self.chats.setdefault(place, {})[name] = message
         self._answer("send")
+        if self.swallows:
+            self.swallows = False
+            await asyncio.Event().wait()
         return name
 
     async def edit(self, place: Place, message_id: str, message: Outgoing) -> None:

@@ -9,27 +9,18 @@ from dataclasses import dataclass, field
 
 from holdfast.channels.chat.account import ChatAccount
 from holdfast.channels.chat.config import ChatSettings
-from holdfast.channels.chat.port import (
-    Batch,
-    Bot,
-    ChatEvent,
-    MenuEntry,
-    Outgoing,
-    Place,
-    Posted,
-    Pressed,
-    RemoteFile,
-)
+from holdfast.channels.chat.port import Batch, Bot, ChatEvent, MenuEntry, RemoteFile
 from holdfast.channels.port import Capabilities
-from holdfast.errors import Rejected, Unavailable
+from holdfast.errors import AccountTaken, Rejected, Unavailable
 from holdfast.store.store import Store
+from tests.channels.chat.phone import Phone
 
 ACCOUNT = "telegram"
 BOT = Bot(user_id="1000", name="holdfast_bot", url="https://chat.example/holdfast_bot")
 
 
 @dataclass
-class ScriptedPlatform:
+class ScriptedPlatform(Phone):
     """Keeps every event, like a platform that forgets nothing; a position is how many of them were read.
 
     Errors in `refusals` are raised by the next calls, one each.
@@ -44,6 +35,10 @@ class ScriptedPlatform:
     acknowledged: int = 0
     # A deaf connection yields nothing, and does not end.
     deaf: bool = False
+    # The number of a single connection that is.
+    deaf_connection: int = 0
+    # Another program receives.
+    taken: bool = False
     # Reports everything again with each connection, as a platform without positions does.
     forgets_position: bool = False
     batch_max: int = 100
@@ -54,6 +49,11 @@ class ScriptedPlatform:
     def report(self, *events: ChatEvent) -> None:
         """People did something."""
         self.events.extend(events)
+        self._news.set()
+
+    def fall_silent(self) -> None:
+        """Let the connection stay open and bring nothing more."""
+        self.deaf_connection = self.connects
         self._news.set()
 
     def drop(self) -> None:
@@ -70,11 +70,12 @@ class ScriptedPlatform:
 
     async def listen(self, position: str | None) -> AsyncGenerator[Batch]:
         self.connects += 1
+        connection = self.connects
         read = 0 if position is None or self.forgets_position else int(position)
         while True:
             self._raise()
             news, read = self.events[read : read + self.batch_max], min(read + self.batch_max, len(self.events))
-            if self.deaf:
+            if self.deaf or self.deaf_connection == connection:
                 await asyncio.Event().wait()
 
             async def acknowledge(read: int = read) -> None:
@@ -89,29 +90,10 @@ class ScriptedPlatform:
                     await asyncio.wait_for(self._news.wait(), 0.1)
 
     def _raise(self) -> None:
+        if self.taken:
+            raise AccountTaken("another connection was made")
         if self.refusals:
             raise self.refusals.pop(0)
-
-    async def receive(self, posted: Posted) -> Batch:
-        raise NotImplementedError
-
-    async def send(self, place: Place, message: Outgoing, key: str) -> str:
-        raise NotImplementedError
-
-    async def edit(self, place: Place, message_id: str, message: Outgoing) -> None:
-        raise NotImplementedError
-
-    async def delete(self, place: Place, message_id: str) -> None:
-        raise NotImplementedError
-
-    async def type(self, place: Place) -> None:
-        raise NotImplementedError
-
-    async def react(self, place: Place, message_id: str, emoji: str) -> None:
-        raise NotImplementedError
-
-    async def settle(self, press: Pressed, text: str) -> None:
-        raise NotImplementedError
 
     async def fetch(self, file: RemoteFile, bytes_max: int) -> bytes:
         if file.bytes > bytes_max:

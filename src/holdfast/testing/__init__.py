@@ -1,0 +1,1 @@
+"""What packages that extend Holdfast are tested with.  Only tests import it."""
