@@ -3322,6 +3322,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/conformance/test_notices.py",),
     ),
     Mutant(
+        "a command is shown as it will be run",
+        "channels/chat/asking.py",
+        "question.text if question.about is About.ANSWER else _exact(question)",
+        "question.text",
+        ("tests/channels/chat/test_sending.py",),
+    ),
+    Mutant(
         "only the sender of a message edits it",
         "channels/chat/intake.py",
         "found is not None and found.user_id == edited.sender.id",

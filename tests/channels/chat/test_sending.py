@@ -271,6 +271,20 @@ async def test_what_a_guest_wants_approved_is_asked_at_home_and_only_the_operato
         await at_rest(chat.store, turn_id)
 
 
+async def test_the_operator_sees_exactly_what_is_to_be_allowed(open_it: Open) -> None:
+    """SECURITY 9: no line of a command is hidden as markup, and no argument of a tool is left out."""
+    hiding = replace(APPROVAL, text="May I run this?\n\n    ls\n\n[a]: ;evil", detail={"command": "ls\n\n[a]: ;evil"})
+    async with chatting(open_it, asking(hiding)) as (chat, engine):
+        await say(engine)
+        await until(chat.phone.texts)
+        assert chat.phone.texts() == ["May I run this?\n\n```\n    ls\n\n[a]: ;evil\n```"]
+    tool = replace(APPROVAL, text="May the tool read_it be run?", detail={"arguments": {"path": "/etc"}})
+    async with chatting(open_it, asking(tool)) as (chat, engine):
+        await say(engine, conversation="telegram:1:x")
+        await until(lambda: "/etc" in "".join(chat.phone.texts()))
+        assert "read_it" in "".join(chat.phone.texts())
+
+
 async def test_a_message_answers_an_open_question_once(open_it: Open) -> None:
     async with chatting(open_it, asking(CHOICE)) as (chat, engine):
         turn_id = await say(engine)

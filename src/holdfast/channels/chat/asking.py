@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from holdfast.channels.chat.account import Home, Split
+from holdfast.core import verbatim
 from holdfast.core.delivery import Delivery, Extra, delivery_id
 from holdfast.core.keys import LOCAL
 from holdfast.core.questions import About, Question
@@ -10,6 +13,9 @@ from holdfast.core.showing import buttons_of
 from holdfast.core.turns import Turn
 
 WAITS = "This waits for the approval of the operator. I go on by myself as soon as it is decided."
+_WISH = "May I do this?"
+# What a question need not say in its text.
+_DETAILS = ("command", "arguments")
 _LATER = " They find it with `holdfast approvals list` and on the page."
 
 
@@ -53,8 +59,18 @@ def _message(turn: Turn, question: Question, target: str, text: str, number: int
 
 
 def _text(turn: Turn, question: Question, *, for_others: bool) -> str:
-    text = f"{turn.owner} asks for this.\n\n{question.text}" if for_others else question.text
-    command = question.detail.get("command")
-    if isinstance(command, str) and command not in question.text:
-        text = f"{text}\n\n```\n{command}\n```"
-    return text
+    text = question.text if question.about is About.ANSWER else _exact(question)
+    return f"{turn.owner} asks for this.\n\n{text}" if for_others else text
+
+
+def _exact(question: Question) -> str:
+    """Return what is to be allowed as it will be done.  Markdown would hide some lines of a command from the person."""
+    wish, _, rest = question.text.partition("\n\n")
+    if not verbatim.is_plain(wish):
+        wish, rest = _WISH, question.text
+    told = [rest, *(each for name in _DETAILS if (each := _spelled(question.detail.get(name))) not in question.text)]
+    return "\n\n".join([wish, *(verbatim.block(each) for each in told if each.strip())])
+
+
+def _spelled(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False) if value else ""

@@ -11,6 +11,7 @@ from holdfast.core.delivery import Button, Delivery, Extra
 from holdfast.core.keys import LOCAL
 from holdfast.core.legible import one_line
 from holdfast.core.people import MESSAGE_MAX, NAME_MAX, PAIRING_MS, Admission, Groups, Pairing, Role
+from holdfast.core.verbatim import span
 from holdfast.ids import PairingId, new_pairing_code, new_pairing_id
 
 # A sender who is not the operator gets no more answers than this in an hour: two programs could talk to each other for ever.
@@ -79,12 +80,13 @@ class Gate:
         """Tell the operator in the home chat, where there is one, who asks."""
         if (home := self._services.home()) is None:
             return ()
-        who = f"{pairing.user_name} ({pairing.user_id})" if pairing.user_name else pairing.user_id
+        named = f"{span(pairing.user_name)} " if pairing.user_name else ""
+        who = f"{named}({span(pairing.user_id)})"
         buttons = tuple(
             (Button(label=label, value=f"p:{pairing.id}:{choice}"),)
             for label, choice in (("It is me", "me"), ("Trusted", "trusted"), ("Guest", "guest"), ("Deny", "deny"))
         )
-        text = f"{who} asks to be let in on {self._account.name}: “{one_line(pairing.message)}”"
+        text = f"{who} asks to be let in on {self._account.name}: {span(pairing.message)}"
         return self._services.notice(LOCAL, home.target, text, request_key(pairing.id), Extra(buttons=buttons))
 
     async def tell(self, owner: str, place: Place, text: str, key: str) -> None:
