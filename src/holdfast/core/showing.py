@@ -62,6 +62,8 @@ class AtWork:
     tool: str
     # Whether its answer has still to leave.
     is_unsent: bool
+    # Whether anything has still to leave for its chat.
+    chat_is_sending: bool
     in_group: bool
     line: StatusLine | None = None
 

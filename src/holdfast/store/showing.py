@@ -22,6 +22,7 @@ _SHOWN = f"""
                       AND o.state IN {_IN_FLIGHT}),
            (SELECT MIN(c.name) FROM tool_calls c WHERE c.turn_id = t.id AND c.state = 'started'),
            EXISTS (SELECT 1 FROM deliveries d WHERE d.turn_id = t.id AND d.part > 0 AND {_UNSETTLED}),
+           EXISTS (SELECT 1 FROM deliveries d WHERE d.target = COALESCE(l.target, t.reply_to) AND {_UNSETTLED}),
            (SELECT s.source FROM sessions s WHERE s.id = t.session_id),
            l.kind, l.state, l.message_id
 """
@@ -33,8 +34,12 @@ _AT_WORK = f"""
     SELECT {_SHOWN} FROM status_lines l JOIN turns t ON t.id = l.turn_id
      WHERE l.state <> 'closed' AND substr(l.target, 1, length(:prefix)) = :prefix AND t.state NOT IN {_IN_FLIGHT}
 """
-_BEGIN = """
-    INSERT INTO status_lines (turn_id, target, kind) VALUES (:turn_id, :target, :kind) ON CONFLICT (turn_id) DO NOTHING
+# A turn that is over is shown by its answer.
+_BEGIN = f"""
+    INSERT INTO status_lines (turn_id, target, kind)
+    SELECT t.id, CAST(:target AS TEXT), CAST(:kind AS TEXT) FROM turns t
+     WHERE t.id = :turn_id AND t.state IN {_IN_FLIGHT}
+    ON CONFLICT (turn_id) DO NOTHING
  RETURNING turn_id
 """
 _SHOW = """
@@ -80,7 +85,7 @@ class StatusLineStore:
         return _line(found[0]) if found else None
 
     async def begin(self, turn_id: TurnId, target: str, kind: LineKind) -> bool:
-        """Record that the message of a turn is about to be sent; False where one was before."""
+        """Record that the message of a turn is about to be sent; False where one was before, or the turn is over."""
         params = {"turn_id": turn_id, "target": target, "kind": kind.value}
         return bool(await self._database.write(lambda: _write(_BEGIN, params)))
 
@@ -167,7 +172,7 @@ def _line(row: Row) -> StatusLine:
 
 
 def _at_work(row: Row) -> AtWork:
-    id_, session_id, target, state, accepted_at, deferred, behind, tool, unsent, source, *line = row
+    id_, session_id, target, state, accepted_at, deferred, behind, tool, unsent, sending, source, *line = row
     kind, line_state, message_id = line
     return AtWork(
         turn_id=id_,
@@ -179,6 +184,7 @@ def _at_work(row: Row) -> AtWork:
         is_deferred=bool(deferred),
         tool=tool or "",
         is_unsent=bool(unsent),
+        chat_is_sending=bool(sending),
         in_group=rows.data(source).get("chat_type") == "group",
         line=None if kind is None else _line((id_, target, kind, line_state, message_id)),
     )

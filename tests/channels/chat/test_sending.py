@@ -431,6 +431,59 @@ async def test_an_answer_grows_in_one_message_and_is_completed_there(open_it: Op
         assert (chat.phone.texts(), sent.receipt) == (["The answer is forty-two."], message_id)
 
 
+class Repeating(Working):
+    """An agent that repeats the message, and goes on when it is told to."""
+
+    async def run(self, work: Assignment, stage: Any) -> str:
+        self.texts = (work.message,)
+        return await super().run(work, stage)
+
+
+async def test_growing_answers_stand_in_the_order_of_their_messages_and_alert_the_phone(open_it: Open) -> None:
+    """What shows that a message waits is sent before the answer to the message before it, and so is no part of its own."""
+    agent = Repeating()
+    async with chatting(open_it, agent, stream="edit") as (chat, engine):
+        first = await say(engine, "one")
+        await began(chat, first, "one")
+        second = await say(engine, "two")
+        chat.clock._now_ms = SystemClock().now_ms() + 1_000
+        await chat.lines.look()
+        assert chat.phone.texts() == ["Waiting behind another message…"]
+        chat.clock._now_ms += 4_000
+        await chat.lines.look()
+        assert chat.phone.texts() == ["Waiting behind another message…", "one"]
+        assert not chat.phone.last()[1].is_quiet
+        agent.go.set()
+        await at_rest(chat.store, first)
+        await at_rest(chat.store, second)
+        await chat.lines.look()
+        assert chat.phone.texts() == ["one", "two"]
+
+
+async def test_a_growing_answer_begins_behind_what_has_still_to_leave(open_it: Open) -> None:
+    async with chatting(open_it, agent := Working("The answer"), stream="edit") as (chat, engine):
+        chat.phone.fails["send"] = [Unavailable("Too Many Requests", 3)]
+        await chat.store.deliveries.notify(notice("n", "local", TARGET, ["before"], SystemClock().now_ms()))
+        turn_id = await say(engine)
+        await began(chat, turn_id, "The answer")
+        await until(lambda: chat.budget.is_held(CHAT))
+        await chat.clock.advance(4_000)
+        chat.clock._now_ms = SystemClock().now_ms() + 5_000
+        await chat.lines.look()
+        assert chat.phone.texts() == []
+        agent.go.set()
+        await at_rest(chat.store, turn_id)
+        assert chat.phone.texts() == ["before", "The answer"]
+
+
+async def test_a_turn_that_is_over_begins_no_message(open_it: Open) -> None:
+    """It may have ended since it was looked at, and its answer is there."""
+    async with chatting(open_it, ECHO, stream="edit") as (chat, engine):
+        turn_id = await say(engine)
+        await at_rest(chat.store, turn_id)
+        assert not await chat.store.status_lines.begin(turn_id, TARGET, LineKind.STREAM)
+
+
 async def test_a_crash_in_the_middle_of_the_last_edit_completes_the_same_message(open_it: Open) -> None:
     agent = Working("The answer is", " forty-two.")
     async with chatting(open_it, agent, stream="edit") as (chat, engine):

@@ -121,39 +121,50 @@ class StatusLines:
         if self._stream == "off" or not self._can.edits:
             await self._acknowledge(place, each)
             return
-        text = await self._text(each)
-        if text and each.line is None:
-            await self._begin(place, each, text)
-        elif text and each.line and each.line.state is LineState.SHOWN:
-            await self._edit(place, each, each.line, text)
+        kind, text = await self._content(each)
+        line = each.line
+        if line and line.kind is LineKind.STATUS and kind is LineKind.STREAM:
+            if not self._may_begin(place, each, kind):
+                return
+            await self._withdraw(place, each, line)
+            line = None
+        if text and line is None:
+            await self._begin(place, each, kind, text)
+        elif text and line and line.state is LineState.SHOWN:
+            await self._edit(place, each, line, text)
 
-    async def _text(self, each: AtWork) -> str:
-        if self._stream != "edit":
-            return each.text
-        text = await self._answer_so_far(each.turn_id)
-        if not text:
-            return each.text
-        # A message that is full does not change any more.
-        parts = self._split(text)
-        return parts[0]
+    async def _content(self, each: AtWork) -> tuple[LineKind, str]:
+        """Return what the message of a turn is, and what it says.
+
+        An answer grows in a message of its own, because the status line may stand above the answers to earlier messages and
+        alerts no phone.
+        """
+        if self._stream == "edit" and (text := await self._answer_so_far(each.turn_id)):
+            # A message that is full does not change any more.
+            return LineKind.STREAM, self._split(text)[0]
+        return LineKind.STATUS, each.text
 
     async def _answer_so_far(self, turn_id: TurnId) -> str:
         entries = await self._store.journal.read_turn(turn_id)
         return "".join(entry.event.text for entry in entries if isinstance(entry.event, Text)).strip()
 
-    async def _begin(self, place: Place, each: AtWork, text: str) -> None:
+    def _may_begin(self, place: Place, each: AtWork, kind: LineKind) -> bool:
+        """Return whether the message of a turn may be sent now.  An answer begins behind what was said before it."""
+        is_quick = not each.waits_behind and self._clock.now_ms() - each.accepted_at < SHOW_AFTER_MS
+        return not (is_quick or self._budget.is_held(place) or (kind is LineKind.STREAM and each.chat_is_sending))
+
+    async def _begin(self, place: Place, each: AtWork, kind: LineKind, text: str) -> None:
         """Send the message.  It is a row before it is sent, so that after a crash it is not sent again."""
-        waited = self._clock.now_ms() - each.accepted_at
-        if (not each.waits_behind and waited < SHOW_AFTER_MS) or self._budget.is_held(place):
+        if not self._may_begin(place, each, kind):
             return
-        kind = LineKind.STREAM if self._stream == "edit" else LineKind.STATUS
+        message = Outgoing(text=text, is_quiet=kind is LineKind.STATUS)
 
         async def send() -> None:
             lines = self._store.status_lines
             if not await lines.begin(each.turn_id, each.target, kind):
                 return
             try:
-                message_id = await self._platform.send(place, Outgoing(text=text, is_quiet=True), f"status:{each.turn_id}")
+                message_id = await self._platform.send(place, message, f"{kind}:{each.turn_id}")
             except OutcomeUnknown:
                 raise
             except (Rejected, Unavailable):
@@ -184,16 +195,25 @@ class StatusLines:
 
     async def _end(self, place: Place, each: AtWork, line: StatusLine) -> None:
         """Take the message away, or let it say that the work is over."""
-        if line.message_id is not None:
-            try:
-                await self._budget.call(place, lambda: self._remove(place, each, line.message_id or ""))
-            except Rejected as error:
-                log.info("a status line of %s cannot be removed: %s", self._account.name, error)
         # A turn that was cut off may go on, and is shown anew then.
         if each.state is TurnState.INTERRUPTED and line.kind is LineKind.STATUS:
-            await self._store.status_lines.forget(each.turn_id)
-        else:
-            await self._store.status_lines.close(each.turn_id)
+            await self._withdraw(place, each, line)
+            return
+        await self._take_away(place, each, line)
+        await self._store.status_lines.close(each.turn_id)
+
+    async def _withdraw(self, place: Place, each: AtWork, line: StatusLine) -> None:
+        """Take the message away, so that another one can be sent."""
+        await self._take_away(place, each, line)
+        await self._store.status_lines.forget(each.turn_id)
+
+    async def _take_away(self, place: Place, each: AtWork, line: StatusLine) -> None:
+        if line.message_id is None:
+            return
+        try:
+            await self._budget.call(place, lambda: self._remove(place, each, line.message_id or ""))
+        except Rejected as error:
+            log.info("a status line of %s cannot be removed: %s", self._account.name, error)
 
     async def _remove(self, place: Place, each: AtWork, message_id: str) -> None:
         line = await self._store.status_lines.find(each.turn_id)
