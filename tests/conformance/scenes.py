@@ -167,10 +167,16 @@ class Scene:
         await self.store.segments.seal(turn.session_id, self.now)
         return (await self.store.segments.of_session(turn.session_id))[-1]
 
-    async def interrupt(self, *turns: Turn, resume: Resume = Resume.ON_MESSAGE, cause: Cause = Cause.CRASH) -> None:
-        node = turns[0].node_id
+    async def interrupt(
+        self,
+        *turns: Turn,
+        resume: Resume = Resume.ON_MESSAGE,
+        cause: Cause = Cause.CRASH,
+        chats: frozenset[str] = frozenset(),
+    ) -> None:
+        node, policy = turns[0].node_id, Policy(resume=resume, chats=chats)
         assert node
-        await self.store.settlement.interrupt(node, [turn.id for turn in turns], cause, Policy(resume=resume), self.now)
+        await self.store.settlement.interrupt(node, [turn.id for turn in turns], cause, policy, self.now)
 
     async def interrupted(self, text: str = "hello", **changes: Any) -> Turn:
         turn = await self.running(text, **changes)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast.core import notes
-from holdfast.core.delivery import BANNER_EXPIRES_AFTER_MS, DeliveryEvent, DeliveryState
+from holdfast.core.delivery import BANNER_EXPIRES_AFTER_MS, DeliveryEvent, DeliveryState, banner_part
 from holdfast.core.events import EntryKind
-from holdfast.core.turns import Cause, Mode
+from holdfast.core.showing import go_on
+from holdfast.core.turns import Cause, Mode, Policy, Resume
 from holdfast.errors import IllegalMove
 from tests.conformance.scenes import MINUTE, TARGET, Scene
 
@@ -31,6 +32,36 @@ async def test_each_active_chat_is_told_once(scene: Scene) -> None:
     (banner,) = await scene.store.deliveries.of_turn(chat.id)
     assert (banner.part, banner.target, banner.text) == (-1, TARGET, notes.RESTART_BANNER)
     assert await scene.store.deliveries.of_turn(api.id) == []
+
+
+CHATS = frozenset({"telegram"})
+
+
+async def test_a_chat_is_told_of_an_unexpected_end_with_a_button_that_goes_on(scene: Scene) -> None:
+    """R9: once for each turn that rests; a target that is no chat, and a turn that goes on by itself, say nothing."""
+    rests = await scene.running(conversation="a", reply_to=TARGET)
+    elsewhere = await scene.running(conversation="b", reply_to="url:https://example.org/")
+    goes_on = await scene.running(conversation="c", reply_to=TARGET, mode=Mode.DETACHED)
+    await scene.interrupt(rests, elsewhere, goes_on, chats=CHATS)
+    (told,) = await scene.store.deliveries.of_turn(rests.id)
+    assert (told.target, told.text, told.extra.buttons) == (TARGET, notes.CUT_OFF, go_on(rests.id))
+    assert told.part < banner_part(rests.attempt), "it is no banner, which would expire"
+    for turn in (elsewhere, goes_on):
+        assert await scene.store.deliveries.of_turn(turn.id) == []
+
+
+async def test_a_chat_that_was_told_of_the_stop_is_not_told_again(scene: Scene) -> None:
+    """R1: its banner has the button, unless turns go on by themselves."""
+    turn = await scene.running(reply_to=TARGET)
+    announcing = scene.store.settlement.announce
+    await announcing(scene.node, "restart", notes.RESTART_BANNER, scene.now, Policy(chats=CHATS))
+    await scene.interrupt(turn, cause=Cause.RESTART_TIMEOUT, chats=CHATS)
+    (banner,) = await scene.store.deliveries.of_turn(turn.id)
+    assert banner.extra.buttons == go_on(turn.id)
+    other = await scene.running(conversation="b", reply_to="telegram:2")
+    by_itself = Policy(chats=CHATS, resume=Resume.AUTO)
+    await announcing(scene.node, "restart", notes.RESTART_BANNER, scene.now, by_itself)
+    assert [each.extra.buttons for each in await scene.store.deliveries.of_turn(other.id)] == [()]
 
 
 async def test_a_running_turn_is_not_disturbed_by_its_banner(scene: Scene) -> None:

@@ -21,6 +21,9 @@ BANNERS: Mapping[Cause, tuple[str, str]] = MappingProxyType(
     }
 )
 
+# What a chat is told when nothing has announced the stop.
+CUT_OFF = "The gateway stopped while I was answering. To let me go on, press the button or send /resume."
+
 # What a turn is told to have failed with that crashed the gateway, or was cut off, once too often.
 GIVEN_UP = (
     f"given up after {STRIKES_MAX} interruptions in a row without an answer, so that it cannot stop the gateway again."

@@ -110,6 +110,8 @@ class Policy:
 
     resume: Resume = Resume.ON_MESSAGE
     on_crash: OnCrash = OnCrash.RESUME
+    # The kinds of targets that are chats: they are told of an answer that was cut off, and offered to go on with it.
+    chats: frozenset[str] = frozenset()
 
 
 class Aftermath(StrEnum):

@@ -88,7 +88,11 @@ class Engine:
     def __init__(self, parts: Parts) -> None:
         store, memory, redaction, clock = parts.store, parts.memory, parts.redaction, parts.clock
         config, tuning = parts.config, parts.tuning
-        policy = Policy(resume=Resume(config.gateway.resume), on_crash=OnCrash(config.gateway.on_crash))
+        policy = self._policy = Policy(
+            resume=Resume(config.gateway.resume),
+            on_crash=OnCrash(config.gateway.on_crash),
+            chats=frozenset(kind for kind, carrier in parts.carriers.items() if carrier.in_line),
+        )
         self.node_id = parts.node_id or new_node_id(clock.now_ms())
         self.models = parts.models
         self.inbox = Inbox(store, config.gateway, config.sessions, redaction, clock, parts.models)
@@ -226,7 +230,8 @@ class Engine:
         banner, text = notes.BANNERS[cause]
         try:
             async with asyncio.timeout(_ANNOUNCE_MAX_S):
-                await self._parts.store.settlement.announce(self.node_id, banner, text, self._parts.clock.now_ms())
+                now = self._parts.clock.now_ms()
+                await self._parts.store.settlement.announce(self.node_id, banner, text, now, self._policy)
         except (Unavailable, TimeoutError) as error:
             # The drain goes on without the announcement.
             log.warning("cannot tell the active chats: %s", str(error) or "the store does not answer")

@@ -10,11 +10,13 @@ from holdfast.core.delivery import (
     ASIDE_LAST,
     BACKOFF_MAX_MS,
     GIVEN_UP,
+    NO_EXTRA,
     SETTLED,
     SKEW_MAX_MS,
     Delivery,
     DeliveryEvent,
     DeliveryState,
+    Extra,
     after_loss,
     banner_part,
     is_banner,
@@ -265,9 +267,9 @@ def _enqueue(sent: Delivery) -> Transaction[Delivery]:
     return (yield from _get(sent.id))
 
 
-def ask(turn: Turn, asking: Sequence[Delivery]) -> Transaction[None]:
-    """Write the messages with which a turn that is parked asks its question."""
-    for each in asking:
+def insert_asides(turn: Turn, asides: Sequence[Delivery]) -> Transaction[None]:
+    """Write messages of a turn that are no part of its answer, such as those with which it asks its question."""
+    for each in asides:
         ((part,),) = yield Run(_NEXT_ASIDE, {"turn_id": turn.id, "target": each.target})
         yield Run(_INSERT_NOTICE, _row(replace(each, part=part)))
         if each.extra.question_id:
@@ -275,7 +277,7 @@ def ask(turn: Turn, asking: Sequence[Delivery]) -> Transaction[None]:
             yield Run(_INSERT_CARD, card)
 
 
-def insert_banner(turn: Turn, target: str, text: str, now_ms: int) -> Transaction[None]:
+def insert_banner(turn: Turn, target: str, text: str, now_ms: int, extra: Extra = NO_EXTRA) -> Transaction[None]:
     """Write the banner of a stop; there is never more than one for an attempt and a target."""
     banner = Delivery(
         id=new_delivery_id(now_ms),
@@ -286,6 +288,7 @@ def insert_banner(turn: Turn, target: str, text: str, now_ms: int) -> Transactio
         text=text,
         created_at=now_ms,
         due_at=now_ms,
+        extra=extra,
     )
     yield Run(_INSERT_BANNER, _row(banner))
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.core import notes, sessions
-from holdfast.core.delivery import Delivery
+from holdfast.core.delivery import ASIDE_FIRST, NO_EXTRA, Delivery, Extra, delivery_id
 from holdfast.core.ending import Ending
 from holdfast.core.events import PENDING, Note, TurnInterrupted, TurnUndone
 from holdfast.core.intake import Once
 from holdfast.core.journal import DraftEntry, Entry
 from holdfast.core.recovery import Interrupted
+from holdfast.core.showing import go_on
 from holdfast.core.turns import SETTLED, Aftermath, Cause, Mode, Policy, Turn, TurnState, after_loss, strikes_max
 from holdfast.errors import IllegalMove
 from holdfast.ids import DeliveryId, NodeId, SessionId, TurnId
@@ -100,11 +101,13 @@ class Settlement:
             essential=True,
         )
 
-    async def announce(self, node_id: NodeId, banner: str, text: str, now_ms: int) -> list[Turn]:
+    async def announce(
+        self, node_id: NodeId, banner: str, text: str, now_ms: int, policy: Policy | None = None
+    ) -> list[Turn]:
         """Tell every chat with a turn running on a node what is about to happen, once; returns the turns told."""
         dialect = self._database.dialect
         return await self._database.write(
-            lambda: _announce(dialect, node_id, banner, text, now_ms),
+            lambda: _announce(dialect, node_id, banner, text, now_ms, policy or Policy()),
             wakes=lambda told: ("deliveries", *(f"session:{turn.session_id}" for turn in told)),
             essential=True,
         )
@@ -261,6 +264,7 @@ def interrupt(
             yield from cancellation.leave_all(dialect, session_ids, event, now_ms)
     if after[Aftermath.GIVE_UP]:
         yield from _give_up(dialect, after[Aftermath.GIVE_UP], now_ms)
+    yield from _tell(dialect, after[Aftermath.REST], policy, now_ms)
     return Interrupted(
         sessions=tuple(lost),
         continued=tuple(going_on),
@@ -293,16 +297,16 @@ def _give_up(dialect: Dialect, given_up: Sequence[Turn], now_ms: int) -> Transac
     )
 
 
-def _announce(dialect: Dialect, node_id: NodeId, banner: str, text: str, now_ms: int) -> Transaction[list[Turn]]:
+def _announce(
+    dialect: Dialect, node_id: NodeId, banner: str, text: str, now_ms: int, policy: Policy
+) -> Transaction[list[Turn]]:
     yield locks.UNNAMED
     at_work = [session_id for (session_id,) in (yield Run(_AT_WORK, {"node_id": node_id}))]
     # So that a turn that is cancelled at the same moment gets no banner.
     yield Lock(list(map(locks.session, at_work)))
     found = yield Run(_RUNNING.format(ids=dialect.each("ids")), {"node_id": node_id, "ids": rows.encode(at_work)})
     running = sorted(map(rows.turn, found), key=lambda turn: turn.id)
-    ids = {"ids": rows.encode([turn.id for turn in running])}
-    told_before = {(turn_id, attempt) for turn_id, attempt in (yield Run(_ANNOUNCED.format(ids=dialect.each("ids")), ids))}
-    told = [turn for turn in running if (turn.id, turn.attempt) not in told_before]
+    told = yield from _untold(dialect, running)
     draft = DraftEntry(at=now_ms, event=Note(text=text, banner=banner))
     chats: set[str] = set()
     for turn in told:
@@ -310,8 +314,46 @@ def _announce(dialect: Dialect, node_id: NodeId, banner: str, text: str, now_ms:
         # Several sessions may speak to one chat, which hears it once all the same.
         if turn.reply_to is not None and turn.delivers_later and turn.reply_to not in chats:
             chats.add(turn.reply_to)
-            yield from deliveries.insert_banner(turn, turn.reply_to, text, now_ms)
+            yield from deliveries.insert_banner(turn, turn.reply_to, text, now_ms, _offer(turn, policy))
     return told
+
+
+def _untold(dialect: Dialect, cut_off: Sequence[Turn]) -> Transaction[list[Turn]]:
+    """Return the turns to whose attempt no stop was announced."""
+    ids = {"ids": rows.encode([turn.id for turn in cut_off])}
+    told_before = {(turn_id, attempt) for turn_id, attempt in (yield Run(_ANNOUNCED.format(ids=dialect.each("ids")), ids))}
+    return [turn for turn in cut_off if (turn.id, turn.attempt) not in told_before]
+
+
+def _offer(turn: Turn, policy: Policy) -> Extra:
+    """Return the button that lets a turn go on, where it would rest and is answered in a chat."""
+    rests = after_loss(turn.mode, policy, Cause.SHUTDOWN_TIMEOUT, 0) is Aftermath.REST
+    return Extra(buttons=go_on(turn.id)) if rests and _is_in_chat(turn, policy) else NO_EXTRA
+
+
+def _is_in_chat(turn: Turn, policy: Policy) -> bool:
+    return turn.delivers_later and turn.reply_to is not None and turn.reply_to.partition(":")[0] in policy.chats
+
+
+def _tell(dialect: Dialect, rested: Sequence[Turn], policy: Policy, now_ms: int) -> Transaction[None]:
+    """Tell chats that an answer was cut off, unless the stop was announced to them."""
+    in_chats = [turn for turn in rested if _is_in_chat(turn, policy)]
+    if not in_chats:
+        return
+    for turn in (yield from _untold(dialect, in_chats)):
+        cut_off = Delivery(
+            # An attempt is cut off once, so its number will do; a driver may run this again.
+            id=delivery_id(f"{turn.id}:{turn.attempt}:cut off", 1),
+            turn_id=turn.id,
+            session_id=turn.session_id,
+            target=turn.reply_to or "",
+            part=ASIDE_FIRST,
+            text=notes.CUT_OFF,
+            created_at=now_ms,
+            due_at=now_ms,
+            extra=_offer(turn, policy),
+        )
+        yield from deliveries.insert_asides(turn, [cut_off])
 
 
 def _undo_once(session_id: SessionId, now_ms: int, once: Once | None) -> Transaction[Turn | None]:

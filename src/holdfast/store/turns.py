@@ -361,7 +361,7 @@ def _park(
     for before, after in calls:
         yield from journal.save_call(before, after)
     yield from questions.ask(turn, question, drafts[-1].at)
-    yield from deliveries.ask(turn, asking)
+    yield from deliveries.insert_asides(turn, asking)
     return (yield from journal.write_held(replace(parked, node_id=None), drafts))
 
 

@@ -16,7 +16,7 @@ from holdfast.channels.chat.account import ChatAccount, Home, no_home
 from holdfast.channels.chat.budget import Budget
 from holdfast.channels.chat.carrier import ChatCarrier
 from holdfast.channels.chat.port import ChatMessage, Place
-from holdfast.channels.chat.presses import NOT_YOURS, UNKNOWN, Presses
+from holdfast.channels.chat.presses import GOING_ON, MOVED_ON, NOT_YOURS, UNKNOWN, Presses
 from holdfast.channels.chat.status_line import StatusLines
 from holdfast.channels.port import Capabilities
 from holdfast.clock import SystemClock
@@ -24,7 +24,7 @@ from holdfast.core.delivery import REPEAT_LABEL, SETTLED, Delivery, DeliveryStat
 from holdfast.core.people import Role
 from holdfast.core.questions import APPROVAL_CHOICES, About, Question
 from holdfast.core.showing import LineKind, LineState
-from holdfast.core.turns import TurnState
+from holdfast.core.turns import Cause, Policy, TurnState
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
 from holdfast.ids import TurnId
 from holdfast.ports import Assignment
@@ -235,6 +235,29 @@ async def test_a_press_that_the_platform_forgot_decides_all_the_same(open_it: Op
         await chat.press(0)
         await until(lambda: "tea" in chat.phone.texts())
         await at_rest(chat.store, turn_id)
+
+
+async def test_a_button_lets_an_answer_go_on_that_was_cut_off(open_it: Open) -> None:
+    """R5, R9: it says what came of it, and pressed again, that there is nothing to go on with."""
+    agent = Working("The answer is", " forty-two.")
+    async with chatting(open_it, agent) as (chat, engine):
+        turn_id = await say(engine)
+        await began(chat, turn_id, "The answer is")
+        policy = Policy(chats=frozenset({"telegram"}))
+        now = SystemClock().now_ms()
+        await chat.store.settlement.interrupt(engine.node_id, [turn_id], Cause.CRASH, policy, now)
+        await chat.store.deliveries.hasten(now)
+        await until(chat.phone.texts)
+        pressed = chat.phone.press(0)
+        agent.go.set()
+        await chat.presses.press(chat.account, pressed)
+        await until(lambda: len(chat.phone.texts()) == 2)
+        assert chat.phone.texts()[0].endswith(f"**{GOING_ON}**")
+        assert not chat.phone.chats[CHAT][pressed.message_id].buttons
+        await until(lambda: chat.phone.count("edit"))
+        await at_rest(chat.store, turn_id)
+        await chat.restarted().presses.press(chat.account, pressed)
+        assert chat.phone.told == [GOING_ON, MOVED_ON]
 
 
 @pytest.mark.parametrize("forged", ["q:trn_x:00000000:0", "q:1", "x:1", "", "r:trn_x"])

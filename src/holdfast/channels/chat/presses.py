@@ -7,6 +7,7 @@ or too late, changes nothing and is told so.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.channels.chat import triage
@@ -17,14 +18,14 @@ from holdfast.channels.chat.port import ChatMessage, Outgoing, Pressed
 from holdfast.channels.chat.triage import BacklogChoice
 from holdfast.clock import Clock
 from holdfast.core.chats import command_key, place_of
-from holdfast.core.delivery import delivery_id
+from holdfast.core.delivery import Delivery, delivery_id
 from holdfast.core.events import ApprovalAnswered
 from holdfast.core.intake import Once
 from holdfast.core.keys import LOCAL
 from holdfast.core.people import TOLD, Choice, Role, may_decide, person_id, role_of
 from holdfast.core.questions import CANCELLED, EXPIRED, About, AskedQuestion, Decision, decide
 from holdfast.core.showing import Card, choices_of, label_of, question_digest
-from holdfast.core.turns import Turn
+from holdfast.core.turns import SETTLED, Turn
 from holdfast.errors import HoldfastError, IllegalMove, NotFound, Rejected, Repeated, Stale
 from holdfast.ids import PairingId, TurnId
 from holdfast.store.store import Store
@@ -118,14 +119,20 @@ class Presses:
             turn = await self.store.turns.get(turn_id)
             if turn.reply_to != account.target(pressed.place):
                 return UNKNOWN
-            return await self._go_on(turn)
+            if turn.state not in SETTLED:
+                return GOING_ON
+            told = await self._go_on(turn)
         except NotFound:
             return UNKNOWN
-        except (IllegalMove, Stale):
-            return MOVED_ON
+        sent = [each for each in await self.store.deliveries.of_turn(turn_id) if each.receipt == pressed.message_id]
+        await self._close(account, pressed, sent, told)
+        return told
 
     async def _go_on(self, turn: Turn) -> str:
-        await self.store.turns.resume(turn.id, self.clock.now_ms())
+        try:
+            await self.store.turns.resume(turn.id, self.clock.now_ms())
+        except (IllegalMove, Stale):
+            return MOVED_ON
         return GOING_ON
 
     async def _let_in(
@@ -143,7 +150,7 @@ class Presses:
             told = f"{str(error)[:1].upper()}{str(error)[1:]}."
         else:
             told = TOLD[choice].format(settled.pairing.user_name or settled.pairing.user_id)
-        await self._close(account, pressed, request_key(pairing_id), told)
+        await self._close_notice(account, pressed, request_key(pairing_id), told)
         return told
 
     async def _triage(self, account: ChatAccount, pressed: Pressed, backlog_id: str, choice: BacklogChoice) -> str:
@@ -152,20 +159,26 @@ class Presses:
         if any(each.account != account.name or place_of(each.event).chat_id != pressed.place.chat_id for each in held):
             return UNKNOWN
         told = await triage.settle(self.store.channels, backlog_id, choice)
-        await self._close(account, pressed, backlog_id, told)
+        await self._close_notice(account, pressed, backlog_id, told)
         return told
 
-    async def _close(self, account: ChatAccount, pressed: Pressed, key: str, told: str) -> None:
-        """Take the buttons from a notice, which says how it was decided.  Where that fails, a later press tells the same."""
-        if not account.capabilities.edits:
-            return
-        place = pressed.place
+    async def _close_notice(self, account: ChatAccount, pressed: Pressed, key: str, told: str) -> None:
+        number = delivery_id(f"{LOCAL}:{account.target(pressed.place)}:{key}", 1)
         try:
-            sent = await self.store.deliveries.get(delivery_id(f"{LOCAL}:{account.target(place)}:{key}", 1))
-            message = Outgoing(text=f"{sent.text}\n\n**{told}**")
-            await self.budget.call(place, lambda: account.platform.edit(place, pressed.message_id, message))
+            sent = await self.store.deliveries.get(number)
+        except NotFound:
+            return
+        await self._close(account, pressed, [sent], told)
+
+    async def _close(self, account: ChatAccount, pressed: Pressed, sent: Sequence[Delivery], told: str) -> None:
+        """Take the buttons from a message, which says what came of it.  Where that fails, a later press tells the same."""
+        if not account.capabilities.edits or not sent:
+            return
+        message = Outgoing(text=f"{sent[0].outgoing}\n\n**{told}**")
+        try:
+            await self.budget.call(pressed.place, lambda: account.platform.edit(pressed.place, pressed.message_id, message))
         except HoldfastError as error:
-            log.info("cannot edit a notice in %s: %s", account.name, error)
+            log.info("cannot edit a message in %s: %s", account.name, error)
 
     async def take_answer(self, account: ChatAccount, message: ChatMessage, role: Role) -> bool:
         """Answer the question that is open in a chat with a message; False where the message is for the agent.
