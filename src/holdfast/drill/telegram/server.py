@@ -65,6 +65,14 @@ class Way(Enum):
     DRIP = auto()
 
 
+class Moment(Enum):
+    """Where a call is: nothing was done yet, it was done, or its answer has left."""
+
+    ARRIVED = auto()
+    DONE = auto()
+    ANSWERED = auto()
+
+
 @dataclass
 class Fault:
     way: Way
@@ -83,6 +91,14 @@ class Call:
     parameters: dict[str, Any]
     files: dict[str, UploadedFile]
     at: float
+
+
+# Is told of each call at each moment; False cuts the connection there.
+Watch = Callable[[Call, Moment], bool]
+
+
+def _goes_on(_call: Call, _moment: Moment) -> bool:
+    return True
 
 
 @dataclass(frozen=True)
@@ -119,6 +135,8 @@ class Bot:
 
     # When updates were last asked for, by `time.monotonic`.
     polled_at: list[float] = field(default_factory=list[float])
+    # How many requests for updates were ended by another one.
+    conflicts: int = 0
 
 
 @dataclass(frozen=True)
@@ -151,6 +169,7 @@ class BotApiServer:
         self.faults: list[Fault] = []
         # What people who pressed a button were told, by press.
         self.toasts: dict[str, str] = {}
+        self.watch: Watch = _goes_on
         # Whether `getFile` leaves out how large a file is, which it may.
         self.hides_sizes = False
         # How long at most the answer to a call is on its way after the call was done, in seconds.
@@ -279,17 +298,23 @@ class BotApiServer:
             return await self._download(path.removeprefix("/file/bot"), writer)
         token, _, method = path.removeprefix("/bot").partition("/")
         parameters, files = _parameters(request)
+        call = Call(method, parameters, files, time.monotonic())
         if method.lower() != "getupdates":
-            self.calls.append(Call(method, parameters, files, time.monotonic()))
+            self.calls.append(call)
+        if not self.watch(call, Moment.ARRIVED):
+            return await _vanish(Way.CUT_BEFORE, reader, writer)
         fault = self._fault(method)
         if fault and fault.way in (Way.CUT_BEFORE, Way.SILENT_BEFORE):
             return await _vanish(fault.way, reader, writer)
         status, body = await self._answered(token, method, _Arguments(parameters, files), fault, reader)
+        if not self.watch(call, Moment.DONE):
+            return await _vanish(Way.CUT_AFTER, reader, writer)
         if fault and fault.way in (Way.CUT_AFTER, Way.SILENT_AFTER):
             return await _vanish(fault.way, reader, writer)
         if self.lag_s:
             await asyncio.sleep(random.uniform(0, self.lag_s))  # noqa: S311 - Variety, not a secret.
-        return await _write(writer, status, body, fault.way if fault else None)
+        goes_on = await _write(writer, status, body, fault.way if fault else None)
+        return self.watch(call, Moment.ANSWERED) and goes_on
 
     def _fault(self, method: str) -> Fault | None:
         for each in self.faults:
@@ -346,6 +371,7 @@ class BotApiServer:
                 "use deleteWebhook to delete the webhook first",
             )
         if bot.poll and not bot.poll.done():
+            bot.conflicts += 1
             bot.poll.set_exception(
                 Failure(
                     409, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
