@@ -12,16 +12,16 @@ from typing import Any
 
 import httpx2
 
+from holdfast.drill.telegram.chats import Chat, Person, Shown
+from holdfast.drill.telegram.server import TOKEN, BotApiServer, Call, Moment, telegram
 from tests import scratch
 from tests.blackbox import phones
 from tests.blackbox.gateway import Gateway, gateways, until
 from tests.blackbox.phones import Written
-from holdfast.drill.telegram.chats import Chat, Person, Shown
-from holdfast.drill.telegram.server import TOKEN, BotApiServer, Call, Moment, telegram
 from tests.models.servers import ModelServer, counted
 
 OPERATOR_ID = 1001
-PATIENCE_S = 20.0
+PATIENCE_S = 40.0
 
 
 @dataclass
@@ -87,14 +87,14 @@ class Scene:
         wanted = written or self.written
         await until(lambda: all(map(phones.is_answered, wanted)), "every message is answered", PATIENCE_S)
 
-    async def rests(self) -> None:
+    async def rests(self, via: int = 0) -> None:
         """Return when all is answered, nothing waits to be sent, and nothing is shown at work."""
         await self.answered()
-        await until(self._sends_nothing, "nothing is left to send", PATIENCE_S)
+        await until(lambda: self._sends_nothing(via), "nothing is left to send", PATIENCE_S)
 
-    async def verify(self, *, status_lines_lost: int = 0) -> None:
+    async def verify(self, *, status_lines_lost: int = 0, via: int = 0) -> None:
         """Wait until all is at rest, and hold what the phones show against what was written."""
-        await self.rests()
+        await self.rests(via)
         with contextlib.suppress(TimeoutError):
             await until(lambda: len(phones.status_lines(self.chats)) <= status_lines_lost, "no work is shown", 10)
         problems = phones.wrong(self.chats, self.written, status_lines_lost=status_lines_lost)
@@ -111,8 +111,8 @@ class Scene:
         async with httpx2.AsyncClient(transport=socket, base_url="http://localhost") as operator:
             return {each["name"]: each for each in (await operator.get("/api/channels")).json()["items"]}
 
-    async def _sends_nothing(self) -> bool:
-        return not any(each["pending_deliveries"] for each in (await self.accounts()).values())
+    async def _sends_nothing(self, via: int) -> bool:
+        return not any(each["pending_deliveries"] for each in (await self.accounts(via)).values())
 
 
 @dataclass
@@ -159,10 +159,11 @@ async def scene(
     nodes: int = 1,
     accounts: Callable[[BotApiServer], Mapping[str, Mapping[str, object]]] | None = None,
     settings: Mapping[str, str] | None = None,
+    script: str = "echo",
     **account: object,
 ) -> AsyncIterator[Scene]:
     """Give out gateways that are not started yet, with one bot or with those that `accounts` names."""
-    async with telegram() as there, ModelServer().running() as model:
+    async with telegram() as there, ModelServer(script).running() as model:
         tables = accounts(there) if accounts else {"telegram": bot(there, **account)}
         chosen = {
             "model__name": "openai:scripted",

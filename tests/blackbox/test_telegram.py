@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import signal
 
+from holdfast.drill.telegram.markup import units
+from holdfast.drill.telegram.server import TEXT_MAX, BotApiServer
 from tests.blackbox import phones
 from tests.blackbox.gateway import until
 from tests.blackbox.telegram import OPERATOR_ID, PATIENCE_S, Scene, bot, scene
-from holdfast.drill.telegram.markup import units
-from holdfast.drill.telegram.server import TEXT_MAX, BotApiServer
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8cfc000000301010018dd8db0"

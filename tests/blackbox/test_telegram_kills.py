@@ -8,11 +8,11 @@ from itertools import count
 
 import pytest
 
+from holdfast.drill.telegram.server import Moment
 from tests.blackbox import phones
 from tests.blackbox.gateway import until
 from tests.blackbox.phones import Written
 from tests.blackbox.telegram import OPERATOR_ID, PATIENCE_S, Fuse, Scene, scene
-from holdfast.drill.telegram.server import Moment
 
 # What was cut off goes on by itself, so that every message is answered in the end.
 GOES_ON = {"gateway__resume": "auto"}
