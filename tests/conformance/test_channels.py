@@ -124,7 +124,7 @@ async def test_events_wait_for_what_holds_them(scene: Scene) -> None:
 
 async def test_a_receive_says_that_the_account_is_connected(scene: Scene) -> None:
     lease = await leased(scene)
-    await scene.store.channels.report(lease, AccountState.REFUSED, "the token is not valid")
+    await scene.store.channels.report(lease, AccountState.REFUSED, "the token is not valid", 1)
     await scene.store.channels.stage(lease, [], None, scene.now)
     (account,) = await scene.store.channels.list()
     assert (account.state, account.problem, account.last_receive_at) == (AccountState.CONNECTED, "", scene.now)
@@ -138,7 +138,7 @@ async def test_a_lease_that_was_claimed_again_moves_nothing(scene: Scene) -> Non
     with pytest.raises(Stale):
         await scene.store.channels.stage(old, [chat_message("1")], "1", scene.now)
     with pytest.raises(Stale):
-        await scene.store.channels.report(old, AccountState.TAKEN)
+        await scene.store.channels.report(old, AccountState.TAKEN, "taken", 1)
     await scene.store.channels.release(old)
     assert await scene.snapshot() == before
     await scene.store.channels.release(new)

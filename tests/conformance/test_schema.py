@@ -52,6 +52,7 @@ from holdfast.store import jobs as jobs_sql
 from holdfast.store import journal as journal_sql
 from holdfast.store import locks, migrations, opening
 from holdfast.store import memories as memories_sql
+from holdfast.store import news as news_sql
 from holdfast.store import nodes as nodes_sql
 from holdfast.store import passages as passages_sql
 from holdfast.store import people as people_sql
@@ -905,7 +906,7 @@ MODULES = (
     intake_sql, turns_sql, settlement_sql, forks_sql, journal_sql, deliveries_sql, segments_sql, nodes_sql, jobs_sql,
     sessions_sql, recoveries_sql, questions_sql, processes_sql, spending_sql, memories_sql, cancellation_sql, closing_sql,
     access_sql, webhooks_sql, catalog_sql, passages_sql, removal_sql, claims_sql, continuations_sql,
-    people_sql, channels_sql, showing_sql,
+    people_sql, channels_sql, showing_sql, news_sql,
 )  # fmt: skip
 # Indexes that hold only what is on its way, so that reading all of one is no scan of what has been.
 SMALL = (
@@ -913,6 +914,7 @@ SMALL = (
     "|segments_one_committing_per_session|segments_one_open_per_session|segments_due|segments_idle|segments_dirty|segments_owing"
     "|questions_open|questions_one_open_per_turn|questions_of_session"
     "|cards_open|status_lines_open"
+    "|nodes_crashed|nodes_found|channel_accounts_troubled|slots_untold|deliveries_untold"
 )
 # What a statement makes for itself, and what holds only what is on its way.
 MADE = "u|unsearched|heads|owners|asked|hits|found|spreads|ranks|said|idle"

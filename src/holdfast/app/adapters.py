@@ -44,7 +44,8 @@ from holdfast.agent.tools.web_search import search_host, searcher, web_search_to
 from holdfast.agent.uploads import WorkspaceUploads
 from holdfast.app.build import Builder
 from holdfast.channels.chat.account import ChatAccount
-from holdfast.channels.chat.channel import ChatSurroundings, at_work
+from holdfast.channels.chat.channel import ChatSurroundings, at_work, homes_of
+from holdfast.channels.chat.home_news import HomeNews
 from holdfast.channels.registry import carriers_of
 from holdfast.channels.webhook.routes import Routes
 from holdfast.channels.webhook.signatures import answers_secret, spellings
@@ -164,6 +165,8 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
         }
         components |= {name: partial(channel.run, resources.accept) for name, channel in channels.items() if channel.run}
         components |= {name: chat.run for name, chat in chats.items()}
+        if homes := homes_of(chats):
+            components["news"] = HomeNews(store, homes, clock).run
         if config.mcp:
             components["mcp"] = place.servers.run
 

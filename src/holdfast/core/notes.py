@@ -118,13 +118,14 @@ def sent_long_ago(text: str, sent_at: int, now_ms: int) -> str:
     """Return a message with a note of its age before it, where it was sent long ago."""
     if not sent_at:
         return text
-    return f"[System note: this message was sent {_ago(now_ms - sent_at)} ago and could not be read before.]\n\n{text}"
+    return f"[System note: this message was sent {ago(now_ms - sent_at)} ago and could not be read before.]\n\n{text}"
 
 
-def _ago(passed_ms: int) -> str:
+def ago(passed_ms: int) -> str:
+    """Return a length of time in words, rounded down, and a minute at least."""
     minutes = max(1, passed_ms // 60_000)
     if minutes < 120:
-        return f"{minutes} minutes"
+        return f"{minutes} minute{'' if minutes == 1 else 's'}"
     return f"{minutes // 60} hours" if minutes < 48 * 60 else f"{minutes // (24 * 60)} days"
 
 

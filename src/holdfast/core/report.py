@@ -25,6 +25,11 @@ class BootReport:
         """Return the report for people, a line for each kind of thing that was found."""
         return self._taken_over() + self._waiting() or ["Nothing was left over from an earlier run."]
 
+    def news(self) -> list[str]:
+        """Return what of it the operator should hear of; nothing after a clean stop that left no work behind."""
+        waits = self.standing.waiting or self.standing.resumable
+        return self._taken_over() + self._waiting() if self.swept.total or waits else []
+
     def _taken_over(self) -> list[str]:
         cut, swept = self.swept.turns, self.swept
         found = [

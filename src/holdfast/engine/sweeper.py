@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 from holdfast.clock import Clock
 from holdfast.core.leases import Sighting, lapsed, watch
-from holdfast.core.recovery import Swept
+from holdfast.core.recovery import Standing, Swept
 from holdfast.core.report import BootReport
 from holdfast.core.turns import Cause, Policy
 from holdfast.engine.tuning import Tuning
@@ -48,30 +48,37 @@ class Sweeper:
         """Watch and sweep until cancelled."""
         while True:
             try:
-                await self.bury_silent()
+                buried = await self.bury_silent()
                 swept = await self.sweep()
                 if self.report is None:
                     standing = await self._store.sessions.standing()
-                    self.report = BootReport(at=self._clock.now_ms(), swept=swept, standing=standing)
+                    report = BootReport(at=self._clock.now_ms(), swept=swept, standing=standing)
+                    await self._store.nodes.note_found(self._node_id, report.news())
+                    self.report = report
                     # The report is shown at the start; only what is found later is logged.
                     self.recovered.set()
-                elif swept.total:
+                elif swept.total or buried:
                     _log(swept)
+                    later = BootReport(at=self._clock.now_ms(), swept=swept, standing=Standing())
+                    await self._store.nodes.note_found(self._node_id, later.news())
             except Unavailable as error:
                 # While the store was away no node could beat, so their silence in that time means nothing.
                 self._seen = {}
                 log.warning("cannot sweep: %s", error)
             await self._clock.sleep_ms(self._tuning.beat_ms)
 
-    async def bury_silent(self) -> None:
-        """Declare nodes dead that have been silent for a whole lease of our own clock."""
+    async def bury_silent(self) -> bool:
+        """Declare nodes dead that have been silent for a whole lease of our own clock; returns whether there were any."""
         before = self._clock.monotonic_ms()
         beats = await self._store.nodes.beats()
         beats.pop(self._node_id, None)
         self._seen = watch(self._seen, beats, self._clock.monotonic_ms())
+        buried = False
         for node_id, beat in lapsed(self._seen, before, self._tuning.lease_ms).items():
             if await self._store.nodes.bury(node_id, beat):
                 log.warning("node %s is silent; taking over its turns", node_id)
+                buried = True
+        return buried
 
     async def sweep(self) -> Swept:
         """Take over everything that dead nodes hold, and return it."""

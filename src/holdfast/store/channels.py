@@ -53,7 +53,12 @@ _CLAIM = """
 _HELD = "WHERE name = :name AND node_id = :node_id AND fence = :fence"
 _HOLDS = f"SELECT 1 FROM channel_accounts {_HELD}"
 _RELEASE = f"UPDATE channel_accounts SET node_id = NULL, state = 'stopped' {_HELD} RETURNING name"
-_REPORT = f"UPDATE channel_accounts SET state = :state, problem = :problem {_HELD} RETURNING name"
+# The first problem begins an outage, which lasts until the account receives again and the operator knows.
+_REPORT = f"""
+    UPDATE channel_accounts SET state = :state, problem = :problem, trouble = :problem,
+           trouble_at = COALESCE(trouble_at, CAST(:now AS BIGINT))
+    {_HELD} RETURNING name
+"""
 _INTRODUCE = f"""
     UPDATE channel_accounts SET bot_id = :bot_id, bot_name = :bot_name, bot_url = :bot_url {_HELD} RETURNING name
 """
@@ -170,9 +175,9 @@ class ChannelStore:
         """Give a lease back; nothing happens where another node has it."""
         await self._database.write(lambda: _run(_RELEASE, _held(lease)), wakes=lambda _: (ACCOUNTS_TOPIC,), essential=True)
 
-    async def report(self, lease: Lease, state: AccountState, problem: str = "") -> None:
-        """Record how an account stands with its platform.  Raises `Stale` where another node has the lease."""
-        await self._fenced(_REPORT, {**_held(lease), "state": state.value, "problem": problem})
+    async def report(self, lease: Lease, state: AccountState, problem: str, now_ms: int) -> None:
+        """Record what keeps an account from receiving.  Raises `Stale` where another node has the lease."""
+        await self._fenced(_REPORT, {**_held(lease), "state": state.value, "problem": problem, "now": now_ms})
 
     async def introduce(self, lease: Lease, *, bot_id: str, bot_name: str, bot_url: str) -> None:
         """Record who the account is at its platform; what was read of an earlier bot of that name is forgotten.

@@ -67,9 +67,10 @@ _MOVE = """
      WHERE id = :id AND fence = :fence AND state = :before
  RETURNING id
 """
+EARLIER_FAILED = "an earlier part did not arrive"
 # What is no part of the answer says nothing about what is behind it.
-_FAIL_REST = """
-    UPDATE deliveries SET state = 'failed', error = 'an earlier part did not arrive', settled_at = :now
+_FAIL_REST = f"""
+    UPDATE deliveries SET state = 'failed', error = '{EARLIER_FAILED}', settled_at = :now
      WHERE turn_id = :turn_id AND target = :target AND part > :part
        AND state IN ('pending', 'retry') AND CAST(:part AS BIGINT) > 0
 """
@@ -82,7 +83,8 @@ _INSERT_BANNER = f"{_INSERT} ON CONFLICT (turn_id, target, part) DO NOTHING"
 # given a new chance, and is not taken for a part that has never been sent.
 _REVIVE = """
     UPDATE deliveries
-       SET state = 'retry', attempt = 1, created_at = :now, due_at = :now, settled_at = NULL, error = NULL, fence = fence + 1
+       SET state = 'retry', attempt = 1, created_at = :now, due_at = :now, settled_at = NULL, error = NULL, told_at = NULL,
+           fence = fence + 1
      WHERE (id = :id OR (turn_id = :turn_id AND target = :target AND part > :part AND CAST(:part AS BIGINT) > 0))
        AND state IN ('failed', 'expired')
  RETURNING id

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+from holdfast.core import news
 from holdfast.core.recovery import Interrupted, Swept
 from holdfast.core.timekeeping import BootClock
 from holdfast.core.turns import Cause, Policy
@@ -18,8 +19,14 @@ _JOIN = "INSERT INTO nodes (id, state, joined_at, home) VALUES (:id, 'alive', :n
 _BEAT = "UPDATE nodes SET beat = beat + 1 WHERE id = :id AND state = 'alive' RETURNING beat"
 _BEATS = "SELECT id, beat FROM nodes WHERE state = 'alive'"
 # A beat that came in between saves the node.
-_BURY = "UPDATE nodes SET state = 'dead' WHERE id = :id AND beat = :beat AND state = 'alive' RETURNING id"
-_BURY_OTHERS = "UPDATE nodes SET state = 'dead' WHERE id <> :id AND state = 'alive' RETURNING id"
+_BURY = "UPDATE nodes SET state = 'dead', crashed = 1 WHERE id = :id AND beat = :beat AND state = 'alive' RETURNING id"
+_BURY_OTHERS = "UPDATE nodes SET state = 'dead', crashed = 1 WHERE id <> :id AND state = 'alive' RETURNING id"
+# Each end is reported by one node.
+_REPORT_CRASHED = "UPDATE nodes SET crashed = 0 WHERE crashed = 1 RETURNING id"
+_NOTE_FOUND = """
+    UPDATE nodes SET found = CASE WHEN found IS NULL THEN :found ELSE found || :line_end || :found END WHERE id = :id
+ RETURNING id
+"""
 _LEAVE = "UPDATE nodes SET state = 'dead' WHERE id = :id"
 # A node without a row counts as dead: otherwise what it holds would never be taken over.
 # A dead node that is only frozen holds its locks until the database ends its transaction.  A sweep that waited for them
@@ -91,6 +98,10 @@ class NodeStore:
         """Declare a node dead that has not beaten since `beat`; False if it has."""
         return await self._database.write(lambda: _found(_BURY, {"id": node_id, "beat": beat}))
 
+    async def note_found(self, node_id: NodeId, found: Sequence[str]) -> None:
+        """Keep for the operator which nodes stopped without leaving, and what this one found that they had left behind."""
+        await self._database.write(lambda: _note_found(node_id, found))
+
     async def leave(self, node_id: NodeId) -> None:
         """Leave: the other nodes take over what this node still holds."""
         await self._database.write(lambda: _found(_LEAVE, {"id": node_id}), essential=True)
@@ -149,6 +160,14 @@ def _join(node_id: NodeId, now_ms: int, home: str, exclusive: bool) -> Transacti
     if exclusive:
         yield Run(_BURY_OTHERS, {"id": node_id})
         yield from deliveries.expire_banners(now_ms)
+
+
+def _note_found(node_id: NodeId, found: Sequence[str]) -> Transaction[None]:
+    yield locks.UNNAMED
+    gone = sorted(NodeId(id_) for (id_,) in (yield Run(_REPORT_CRASHED)))
+    lines = [*([news.crashed(gone)] if gone else ()), *found]
+    if lines:
+        yield Run(_NOTE_FOUND, {"id": node_id, "found": "\n".join(lines), "line_end": "\n"})
 
 
 def _found(sql: str, params: dict[str, str | int | None]) -> Transaction[bool]:

@@ -43,6 +43,7 @@ TABLES: Mapping[str, Keep] = MappingProxyType(
     {
         "schema_versions": Keep.SCHEMA,
         "nodes": Keep.AGE,
+        "news": Keep.SCHEMA,
         "sessions": Keep.RETENTION,
         "continuations": Keep.SESSION,
         "turns": Keep.SESSION,

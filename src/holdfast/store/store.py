@@ -17,6 +17,7 @@ from holdfast.store.jobs import JobStore
 from holdfast.store.journal import JournalStore
 from holdfast.store.masked import MaskedDatabase
 from holdfast.store.memories import MemoryStore
+from holdfast.store.news import NewsStore
 from holdfast.store.nodes import NodeStore
 from holdfast.store.passages import PassageStore
 from holdfast.store.people import PeopleStore
@@ -63,6 +64,7 @@ class Store:
         self.cards = CardStore(database)
         self.segments = SegmentStore(database)
         self.nodes = NodeStore(database)
+        self.news = NewsStore(database)
         self.recoveries = RecoveryStore(database)
         self.jobs = JobStore(database, quota)
         self.catalog = Catalog(database)

@@ -110,3 +110,8 @@ def at_work(accounts: Mapping[str, ChatAccount], around: ChatSurroundings) -> Ma
 
     working.update((name, ChatChannel(account, around, home_for(name))) for name, account in accounts.items())
     return working
+
+
+def homes_of(working: Mapping[str, ChatChannel]) -> Mapping[str, Home]:
+    """Return the home chats by the accounts that have them."""
+    return {name: home for name, chat in working.items() if (home := chat.home)}

@@ -96,7 +96,7 @@ class Receiver:
                 wait_ms = await self._found_taken(lease, error)
             except AccountRefused as error:
                 log.error("%s: the platform refuses the account: %s", lease.account, error)  # noqa: TRY400 - Not a bug.
-                await self._channels.report(lease, AccountState.REFUSED, str(error))
+                await self._report(lease, AccountState.REFUSED, str(error))
                 wait_ms = self._timing.look_again_ms
             except (Unavailable, OutcomeUnknown, TimeoutError) as error:
                 wait_ms = await self._found_away(lease, error)
@@ -106,21 +106,24 @@ class Receiver:
         """Wait for the request of a client that died; if the account is still taken then, say so."""
         self._taken += 1
         if self._taken == 1:
-            await self._channels.report(lease, AccountState.CONNECTING, str(error))
+            await self._report(lease, AccountState.CONNECTING, str(error))
             return self._timing.taken_first_ms
         problem = f"another program receives its messages ({error}); stop that program, or give it a token of its own"
         log.error("%s: %s", lease.account, problem)
-        await self._channels.report(lease, AccountState.TAKEN, problem)
+        await self._report(lease, AccountState.TAKEN, problem)
         return self._timing.look_again_ms
 
     async def _found_away(self, lease: Lease, error: Exception) -> int:
         problem = str(error) or "the platform did not answer in time"
-        await self._channels.report(lease, AccountState.CONNECTING, problem)
+        await self._report(lease, AccountState.CONNECTING, problem)
         pause_ms = self._pause_ms()
         if isinstance(error, Unavailable) and error.retry_after_s is not None:
             pause_ms = int(error.retry_after_s * 1000)
         log.warning("%s: %s; connecting again in %.0f s", lease.account, problem, pause_ms / 1000)
         return pause_ms
+
+    async def _report(self, lease: Lease, state: AccountState, problem: str) -> None:
+        await self._channels.report(lease, state, problem, self._services.clock.now_ms())
 
     def _pause_ms(self) -> int:
         self._failures += 1
