@@ -258,6 +258,19 @@ class Carrier(Protocol):
         ...
 
 
+class AskOperator(Protocol):
+    """Takes questions to the operator that are asked in no chat."""
+
+    def __call__(self, turn: Turn, question: Question, now_ms: int) -> Sequence[Delivery]:
+        """Return the messages of a question; none where there is no place for them, or the question is seen anyway."""
+        ...
+
+
+def ask_nowhere(turn: Turn, question: Question, now_ms: int) -> Sequence[Delivery]:  # noqa: ARG001 - The shape of `AskOperator`.
+    """Return no messages, for a gateway without a home chat."""
+    return ()
+
+
 class MemoryProvider(Protocol):
     """A memory provider.  It is called outside of turns and locks, and with a timeout.
 

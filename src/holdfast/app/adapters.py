@@ -44,7 +44,7 @@ from holdfast.agent.tools.web_search import search_host, searcher, web_search_to
 from holdfast.agent.uploads import WorkspaceUploads
 from holdfast.app.build import Builder
 from holdfast.channels.chat.account import ChatAccount
-from holdfast.channels.chat.channel import ChatSurroundings, at_work, homes_of
+from holdfast.channels.chat.channel import ChatSurroundings, ask_in, at_work, homes_of
 from holdfast.channels.chat.home_news import HomeNews
 from holdfast.channels.registry import carriers_of
 from holdfast.channels.webhook.routes import Routes
@@ -61,7 +61,7 @@ from holdfast.memory.builtin.extraction import ModelExtractor
 from holdfast.memory.builtin.plain import PlainExtractor
 from holdfast.offload.pool import Pool
 from holdfast.operations.gateway import AgentView
-from holdfast.ports import Agent, Carrier, ProcessControl, Uploads
+from holdfast.ports import Agent, AskOperator, Carrier, ProcessControl, Uploads
 from holdfast.sandbox import Sandbox, scrubbed
 from holdfast.sandbox.proxy import Network
 from holdfast.store.store import Store
@@ -99,6 +99,7 @@ class Adapters:
     agent: Agent
     memory: MemoryBindings
     carriers: Mapping[str, Carrier]
+    ask_operator: AskOperator
     # The accounts of chat platforms, by name.
     accounts: Mapping[str, ChatAccount]
     targets: Targets
@@ -165,7 +166,8 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
         }
         components |= {name: partial(channel.run, resources.accept) for name, channel in channels.items() if channel.run}
         components |= {name: chat.run for name, chat in chats.items()}
-        if homes := homes_of(chats):
+        homes = homes_of(chats)
+        if homes:
             components["news"] = HomeNews(store, homes, clock).run
         if config.mcp:
             components["mcp"] = place.servers.run
@@ -185,6 +187,7 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
             agent=_agent(builder, resources, model, toolbox, memory, trusted),
             memory=memory,
             carriers=carriers,
+            ask_operator=ask_in(homes),
             accounts=accounts,
             targets=targets,
             routes=routes,

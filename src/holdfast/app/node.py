@@ -152,6 +152,7 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
                 store=store,
                 agent=built.agent,
                 carriers=built.carriers,
+                ask_operator=built.ask_operator,
                 memory=built.memory,
                 models=models,
                 config=config,

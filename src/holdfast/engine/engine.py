@@ -45,7 +45,7 @@ from holdfast.engine.turn_notes import TurnNotes
 from holdfast.engine.worker import Worker
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.ids import NodeId, SessionId, TurnId, new_node_id
-from holdfast.ports import Agent, Bindings, Carrier, Models, OneModel
+from holdfast.ports import Agent, AskOperator, Bindings, Carrier, Models, OneModel, ask_nowhere
 from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -64,6 +64,7 @@ class Parts:
     store: Store
     agent: Agent
     carriers: Mapping[str, Carrier] = field(default_factory=dict[str, Carrier])
+    ask_operator: AskOperator = ask_nowhere
     memory: Bindings | None = None
     models: Models = field(default_factory=OneModel)
     config: Config = field(default_factory=Config)
@@ -110,6 +111,7 @@ class Engine:
             agent=parts.agent,
             feed=self.feed,
             carriers=parts.carriers,
+            ask_operator=parts.ask_operator,
             memory=memory,
             recall=self._recall,
             turn_notes=self._turn_notes,

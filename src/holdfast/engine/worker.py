@@ -33,7 +33,7 @@ from holdfast.engine.tuning import Tuning
 from holdfast.engine.turn_notes import TurnNotes
 from holdfast.errors import DiskFull, Fatal, HoldfastError, ModelUnavailable, Stale, Unavailable
 from holdfast.ids import NodeId, SessionId, TurnId, new_delivery_id, new_segment_id
-from holdfast.ports import Agent, Assignment, Bindings, Carrier
+from holdfast.ports import Agent, AskOperator, Assignment, Bindings, Carrier, ask_nowhere
 from holdfast.store.journal import Brief
 from holdfast.store.store import Store
 
@@ -60,6 +60,7 @@ class Worker:
     clock: Clock
     batching: Batching
     histories: Histories
+    ask_operator: AskOperator = ask_nowhere
     spool: Spool | None = None
     # Sessions whose running turn should look for messages that want to join it.
     nudged: set[SessionId] = field(default_factory=set[SessionId])
@@ -184,15 +185,16 @@ class Worker:
         await self._end(stage, lambda: self.store.turns.defer(stage.turn, said, again_at, now))
 
     async def _asking(self, turn: Turn, question: Question) -> Sequence[Delivery]:
-        """Return the messages of a question, for the chat of the turn or of the one that it works for."""
+        """Return the messages of a question: to the chat of the turn, of the one that it works for, or to the operator."""
         heard = turn
         while heard.reply_to is None and heard.parent_turn_id is not None:
             parent = heard.parent_turn_id
             heard = await persist(self.clock, lambda parent=parent: self.store.turns.get(parent))
-        if heard.reply_to is None or not heard.delivers_later:
-            return ()
-        carrier = self.carriers.get(heard.reply_to.partition(":")[0])
-        return carrier.ask(turn, question, heard.reply_to, self.clock.now_ms()) if carrier else ()
+        now, asked = self.clock.now_ms(), ()
+        if heard.reply_to is not None and heard.delivers_later:
+            carrier = self.carriers.get(heard.reply_to.partition(":")[0])
+            asked = carrier.ask(turn, question, heard.reply_to, now) if carrier else ()
+        return asked or self.ask_operator(turn, question, now)
 
     async def _repeat(self, turn_id: TurnId) -> str:
         """Answer a message with its own words."""

@@ -10,7 +10,7 @@ from holdfast.core.delivery import Delivery, Extra, delivery_id
 from holdfast.core.keys import LOCAL
 from holdfast.core.questions import About, Question
 from holdfast.core.showing import buttons_of
-from holdfast.core.turns import Turn
+from holdfast.core.turns import Mode, Turn
 
 WAITS = "This waits for the approval of the operator. I go on by myself as soon as it is decided."
 _WISH = "May I do this?"
@@ -33,6 +33,14 @@ def asking(turn: Turn, question: Question, target: str, home: Home | None, split
     if home and home.target == target:
         return asked
     return [_message(turn, question, target, WAITS if home else WAITS + _LATER, 1, Extra(), now_ms), *asked]
+
+
+def asking_at_home(turn: Turn, question: Question, home: Home, now_ms: int) -> list[Delivery]:
+    """Return the messages of a question that is asked in no chat; none where the person who waits sees it anyway."""
+    if question.about is About.ANSWER or (question.about is About.APPROVAL and turn.mode is not Mode.DETACHED):
+        return []
+    text = _text(turn, question, for_others=turn.owner != LOCAL)
+    return _messages(turn, question, home.target, f"{text}\n\nIt is asked by the turn {turn.id}.", home.split, now_ms)
 
 
 def _messages(turn: Turn, question: Question, target: str, text: str, split: Split, now_ms: int) -> list[Delivery]:

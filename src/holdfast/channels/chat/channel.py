@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.channels.chat.account import ChatAccount, ChatContext, ChatKind, ChatServices, Home, no_home
+from holdfast.channels.chat.asking import asking_at_home
 from holdfast.channels.chat.budget import Budget
 from holdfast.channels.chat.carrier import ChatCarrier
 from holdfast.channels.chat.config import ChatSettings
@@ -23,7 +24,7 @@ from holdfast.core.chats import Lease
 from holdfast.core.commands import COMMANDS
 from holdfast.core.trust import trusts
 from holdfast.ids import NodeId
-from holdfast.ports import Uploads
+from holdfast.ports import AskOperator, Uploads, ask_nowhere
 from holdfast.store.store import Store
 
 MENU = tuple(MenuEntry(name=each.name, text=each.text) for each in COMMANDS)
@@ -115,3 +116,9 @@ def at_work(accounts: Mapping[str, ChatAccount], around: ChatSurroundings) -> Ma
 def homes_of(working: Mapping[str, ChatChannel]) -> Mapping[str, Home]:
     """Return the home chats by the accounts that have them."""
     return {name: home for name, chat in working.items() if (home := chat.home)}
+
+
+def ask_in(homes: Mapping[str, Home]) -> AskOperator:
+    """Return what takes questions to the first of these home chats that are asked in no chat."""
+    home = next(iter(homes.values()), None)
+    return ask_nowhere if home is None else lambda turn, question, now_ms: asking_at_home(turn, question, home, now_ms)
