@@ -19,6 +19,7 @@ from bench.ground import Ground
 from bench.model import Model, model
 from bench.producers import median, percentile
 from bench.report import Line, Unit
+from holdfast.core.joining import WINDOW_MS
 from holdfast.drill.telegram.chats import Chat, Person
 from holdfast.drill.telegram.server import TOKEN, BotApiServer, telegram
 
@@ -50,9 +51,9 @@ class Scene:
         return self.server.bot.handed_out.pop(update)
 
     async def request_ms(self, room: tuple[Chat, Person], text: str) -> float:
-        """Return how long after a message was handed out the model was asked."""
+        """Return how long after a message was handed out the model was asked, beside the time it waits to be joined."""
         at = await self.say(room, text)
-        return (self.model.asked_at[text] - at) * 1000
+        return (self.model.asked_at[text] - at) * 1000 - WINDOW_MS
 
 
 async def run(ground: Ground) -> list[Line]:
@@ -116,10 +117,10 @@ def _request_line(who: str, found: list[float]) -> Line:
         what=f"from Telegram to the model, {who}",
         measured=median(found),
         unit=Unit.MILLISECONDS,
-        detail=f"median of {len(found)}; p99 {p99:.1f} ms",
+        detail=f"beside the {WINDOW_MS} ms in which messages are joined; median of {len(found)}, p99 {p99:.1f} ms",
         bar=f"p99 < {REQUEST_MAX_MS:.0f} ms",
         met=p99 < REQUEST_MAX_MS,
-        note="from handing out the update to the arrival of the request at the model",
+        note="from handing out the update to the arrival of the request at the model, less that time",
     )
 
 
