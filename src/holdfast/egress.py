@@ -36,6 +36,8 @@ CONNECTIONS_MAX = 50
 # How long a connection is kept that may be used again.  Servers close idle ones after a minute or more, and a request that
 # meets the close has an unknown outcome.
 KEPT_S = 10.0
+# Each request looks at all that are kept, whether they are still open.
+KEPT_MAX = 10
 # At most this many addresses of one host are tried.
 ADDRESSES_MAX = 4
 PRIVILEGED_PORT_MAX = 1_023
@@ -260,7 +262,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._only_host = only_host
         # Connections are pooled by address, and a certificate that fits one name may not fit another: so they are kept only
         # where all requests go to one host.
-        kept_max = connections_max if only_host else 0
+        kept_max = KEPT_MAX if only_host else 0
         self._limits = httpx2.Limits(
             max_connections=connections_max, max_keepalive_connections=kept_max, keepalive_expiry=KEPT_S
         )

@@ -356,20 +356,26 @@ class Intake:
         if admission.verdict is Verdict.IGNORE or admission.role is None:
             await self._done(chat, consumed)
             return
+        await self._take(chat, consumed, said, admission.role)
+        # Behind the message, which a person waits for.
         now = self._clock.now_ms()
         await self._services.store.people.note(self._account.name, first.sender.id, first.sender.name, now)
-        if await self._gate.answers_enough(first.sender.id, admission.role):
-            await self._refuse_more(first, admission.role)
+
+    async def _take(self, chat: _Chat, consumed: Sequence[StagedEvent], said: Sequence[ChatMessage], role: Role) -> None:
+        """Do what the messages of a person ask for who may."""
+        first = said[0]
+        if await self._gate.answers_enough(first.sender.id, role):
+            await self._refuse_more(first, role)
             await self._done(chat, consumed)
         elif spoken := commands.before_words(first.text, has_more=bool(first.files)):
             words = with_text(first, commands.spoken(first.text))
-            await self._accept(chat, consumed, [words], admission.role, before=spoken)
+            await self._accept(chat, consumed, [words], role, before=spoken)
         elif _is_command(first.text):
-            await self._command(chat, consumed, first, admission.role)
-        elif len(said) == 1 and not first.files and await self._services.take_answer(self._account, first, admission.role):
+            await self._command(chat, consumed, first, role)
+        elif len(said) == 1 and not first.files and await self._services.take_answer(self._account, first, role):
             await self._done(chat, consumed)
         else:
-            await self._accept(chat, consumed, said, admission.role)
+            await self._accept(chat, consumed, said, role)
 
     async def _refuse_more(self, message: ChatMessage, role: Role) -> None:
         hour = self._clock.now_ms() // HOUR_MS

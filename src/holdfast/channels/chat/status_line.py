@@ -94,6 +94,8 @@ class StatusLines:
         async with asyncio.TaskGroup() as group:
             for each in shown:
                 group.create_task(show(each))
+        now = self._clock.monotonic_ms()
+        self._typed_at = {place: at for place, at in self._typed_at.items() if now - at < TYPE_EACH_MS}
         there = {each.turn_id for each in shown}
         self._said = {name: text for name, text in self._said.items() if name in there}
         self._seen &= there
@@ -241,7 +243,7 @@ class StatusLines:
         typed_at = self._typed_at.get(place)
         if typed_at is not None and now - typed_at < TYPE_EACH_MS:
             return
-        self._typed_at = {each: at for each, at in self._typed_at.items() if now - at < TYPE_EACH_MS} | {place: now}
+        self._typed_at[place] = now
         await self._safely(lambda: self._budget.call(place, lambda: self._platform.type(place)))
 
     async def _acknowledge(self, place: Place, each: AtWork) -> None:
