@@ -3329,6 +3329,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/channels/chat/test_sending.py",),
     ),
     Mutant(
+        "a node that has lost the lease shows nothing",
+        "channels/chat/status_line.py",
+        "while await self._holds(lease):",
+        "while True:",
+        ("tests/channels/chat/test_sending.py",),
+    ),
+    Mutant(
         "only the sender of a message edits it",
         "channels/chat/intake.py",
         "found is not None and found.user_id == edited.sender.id",

@@ -14,7 +14,7 @@ from holdfast.channels.chat.receiver import Receiver, Timing
 from holdfast.clock import SystemClock
 from holdfast.core.chats import AccountRecord, AccountState, ChatMessage, Lease
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.errors import AccountRefused, AccountTaken, Unavailable
+from holdfast.errors import AccountRefused, AccountTaken, Rejected, Unavailable
 from holdfast.ids import NodeId, new_node_id
 from holdfast.store.store import Store
 from tests.channels.chat.platform import ACCOUNT, ScriptedPlatform, account_of, beside, closed, until
@@ -173,7 +173,7 @@ async def test_a_platform_that_says_when_is_asked_then(open_it: Open) -> None:
         async def sleep_ms(self, duration_ms: float) -> None:
             slept.append(duration_ms)
 
-    platform.refusals += [Unavailable("flood"), Unavailable("flood"), Unavailable("flood", retry_after_s=7)]
+    platform.refusals += [Unavailable("flood", 0), Rejected("bad"), Unavailable("flood", retry_after_s=7)]
     platform.report(chat_message("1"))
     node_id = await joined(store)
     parts = services(store, node_id)

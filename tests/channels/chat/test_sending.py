@@ -20,6 +20,7 @@ from holdfast.channels.chat.presses import GOING_ON, MOVED_ON, NOT_YOURS, UNKNOW
 from holdfast.channels.chat.status_line import StatusLines
 from holdfast.channels.port import Capabilities
 from holdfast.clock import SystemClock
+from holdfast.core.chats import Lease
 from holdfast.core.delivery import REPEAT_LABEL, SETTLED, Delivery, DeliveryState, Extra, KeptFile, notice
 from holdfast.core.people import Role
 from holdfast.core.questions import APPROVAL_CHOICES, About, Question
@@ -278,6 +279,28 @@ async def test_a_question_is_only_answered_in_its_own_chat(open_it: Open) -> Non
         assert (await chat.store.turns.get(turn_id)).state is TurnState.WAITING
 
 
+async def test_a_button_works_where_the_platform_no_longer_tells_its_thread(open_it: Open) -> None:
+    """As Telegram reports a press on an old message."""
+    topic = Place(chat_id="1", thread_id="9")
+    async with chatting(open_it, asking(CHOICE)) as (chat, engine):
+        turn_id = await say(engine, conversation="telegram:1:9", reply_to="telegram:1:9")
+        await until(lambda: chat.phone.texts(topic))
+        await chat.presses.press(chat.account, changed(chat.phone.press(0, place=topic), place=CHAT))
+        assert chat.phone.told == ["tea"]
+        await at_rest(chat.store, turn_id)
+
+
+async def test_a_question_message_that_cannot_be_edited_at_all_stops_nothing(open_it: Open) -> None:
+    async with chatting(open_it, asking(CHOICE)) as (chat, engine):
+        turn_id = await say(engine)
+        await until(chat.phone.texts)
+        chat.phone.fails["edit"] = [KeyError("a bug of the platform's client")]
+        await chat.press(1)
+        await at_rest(chat.store, turn_id)
+        await chat.lines.look()
+        assert await chat.store.cards.settled("telegram") == []
+
+
 async def test_what_a_guest_wants_approved_is_asked_at_home_and_only_the_operator_decides(open_it: Open) -> None:
     async with chatting(open_it, asking(APPROVAL)) as (chat, engine):
         turn_id = await say(engine, owner="telegram:66")
@@ -386,6 +409,16 @@ async def test_a_status_line_says_what_happens_and_goes_when_the_answer_is_there
         await at_rest(chat.store, second)
         await chat.restarted().lines.look()
         assert chat.phone.texts() == ["the answer", "the answer"]
+
+
+async def test_a_node_that_has_lost_the_lease_shows_nothing(open_it: Open) -> None:
+    async with chatting(open_it, Working("the answer")) as (chat, engine):
+        turn_id = await say(engine)
+        await began(chat, turn_id, "the answer")
+        lost = Lease(account="telegram", node_id=engine.node_id, fence=0)
+        async with asyncio.timeout(10):
+            await chat.lines.run(lost)
+        assert chat.phone.calls == []
 
 
 async def test_a_status_line_that_cannot_be_deleted_says_done(open_it: Open) -> None:

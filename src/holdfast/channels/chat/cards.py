@@ -39,6 +39,8 @@ class Cards:
             except Rejected as error:
                 # The message is gone, or too old.
                 log.info("%s cannot be edited: %s", each.card.delivery_id, error)
+            except Exception:  # The edge to a platform: what fails here must not keep the account from working.
+                log.exception("%s cannot be edited", each.card.delivery_id)
             await self._store.cards.close(each.card.delivery_id, self._clock.now_ms())
 
     async def _edit(self, settled: SettledCard) -> None:

@@ -85,7 +85,7 @@ class ChatChannel:
     async def _beside(self, lease: Lease) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._intake.run(lease), name=f"{lease.account} intake")
-            group.create_task(self._lines.run(), name=f"{lease.account} status lines")
+            group.create_task(self._lines.run(lease), name=f"{lease.account} status lines")
 
 
 @contextlib.asynccontextmanager

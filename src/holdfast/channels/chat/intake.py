@@ -109,9 +109,14 @@ class Intake:
             self._moves = await self._channels.moves(self._account.name)
             await self._services.store.people.hand_on(self._account.name, self._account.settings.allow)
             async with asyncio.TaskGroup() as group:
-                while await self._channels.holds(lease):
+                while True:
                     changed.clear()
-                    await self._look(group)
+                    try:
+                        if not await self._channels.holds(lease):
+                            return
+                        await self._look(group)
+                    except Unavailable as error:
+                        log.warning("%s: its events wait for the store: %s", self._account.name, error)
                     with contextlib.suppress(TimeoutError):
                         # Not `wait_for`: on Python 3.11 it forgets a stop that comes together with an event.
                         async with asyncio.timeout(LOOK_MS / 1000):

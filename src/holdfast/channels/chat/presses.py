@@ -17,7 +17,7 @@ from holdfast.channels.chat.gate import request_key
 from holdfast.channels.chat.port import ChatMessage, Outgoing, Pressed
 from holdfast.channels.chat.triage import BacklogChoice
 from holdfast.clock import Clock
-from holdfast.core.chats import command_key, place_of
+from holdfast.core.chats import command_key, place_named, place_of
 from holdfast.core.delivery import Delivery, delivery_id
 from holdfast.core.events import ApprovalAnswered
 from holdfast.core.intake import Once
@@ -85,7 +85,7 @@ class Presses:
     async def _answer(
         self, account: ChatAccount, pressed: Pressed, role: Role, turn_id: TurnId, digest: str, number: str
     ) -> str:
-        asked = await self._asked(account.target(pressed.place), turn_id, digest)
+        asked = await self._asked(account, pressed, turn_id, digest)
         if asked is None or not number.isdecimal():
             return UNKNOWN
         choices = choices_of(asked.question)
@@ -95,9 +95,10 @@ class Presses:
             return NOT_YOURS
         return await self._settle(asked, choices[int(number)])
 
-    async def _asked(self, target: str, turn_id: TurnId, digest: str) -> AskedQuestion | None:
+    async def _asked(self, account: ChatAccount, pressed: Pressed, turn_id: TurnId, digest: str) -> AskedQuestion | None:
         """Return the question of a button, if it was asked in this chat."""
-        here = {each.question_id for each in await self.store.cards.of_turn(turn_id) if each.target == target}
+        cards = await self.store.cards.of_turn(turn_id)
+        here = {each.question_id for each in cards if _is_in(account, each.target, pressed)}
         for each in await self.store.questions.of_turn(turn_id):
             if each.question.id in here and question_digest(each.question.id) == digest:
                 return each
@@ -117,7 +118,7 @@ class Presses:
     async def _resume(self, account: ChatAccount, pressed: Pressed, turn_id: TurnId) -> str:
         try:
             turn = await self.store.turns.get(turn_id)
-            if turn.reply_to != account.target(pressed.place):
+            if turn.reply_to is None or not _is_in(account, turn.reply_to, pressed):
                 return UNKNOWN
             if turn.state not in SETTLED:
                 return GOING_ON
@@ -207,6 +208,12 @@ class Presses:
     async def _of(self, card: Card) -> AskedQuestion | None:
         found = [each for each in await self.store.questions.of_turn(card.turn_id) if each.question.id == card.question_id]
         return found[0] if found else None
+
+
+def _is_in(account: ChatAccount, target: str, pressed: Pressed) -> bool:
+    """Return whether a target is in the chat of a press.  Of an old message a platform may not tell the thread."""
+    name, _, address = target.partition(":")
+    return name == account.name and place_named(address).chat_id == pressed.place.chat_id
 
 
 def settled_already(answer: str) -> str:

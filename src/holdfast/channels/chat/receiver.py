@@ -98,7 +98,7 @@ class Receiver:
                 log.error("%s: the platform refuses the account: %s", lease.account, error)  # noqa: TRY400 - Not a bug.
                 await self._report(lease, AccountState.REFUSED, str(error))
                 wait_ms = self._timing.look_again_ms
-            except (Unavailable, OutcomeUnknown, TimeoutError) as error:
+            except (Rejected, Unavailable, OutcomeUnknown, TimeoutError) as error:
                 wait_ms = await self._found_away(lease, error)
             await self._services.clock.sleep_ms(wait_ms)
 
@@ -117,13 +117,16 @@ class Receiver:
         problem = str(error) or "the platform did not answer in time"
         await self._report(lease, AccountState.CONNECTING, problem)
         pause_ms = self._pause_ms()
-        if isinstance(error, Unavailable) and error.retry_after_s is not None:
+        # A platform that wants no wait at all would be asked without a pause.
+        if isinstance(error, Unavailable) and error.retry_after_s and error.retry_after_s > 0:
             pause_ms = int(error.retry_after_s * 1000)
         log.warning("%s: %s; connecting again in %.0f s", lease.account, problem, pause_ms / 1000)
         return pause_ms
 
     async def _report(self, lease: Lease, state: AccountState, problem: str) -> None:
-        await self._channels.report(lease, state, problem, self._services.clock.now_ms())
+        # It may be the store that is away.
+        with contextlib.suppress(Unavailable):
+            await self._channels.report(lease, state, problem, self._services.clock.now_ms())
 
     def _pause_ms(self) -> int:
         self._failures += 1

@@ -15,7 +15,7 @@ from holdfast.channels.chat.cards import Cards
 from holdfast.channels.chat.port import Outgoing, Place
 from holdfast.clock import Clock
 from holdfast.core import notes
-from holdfast.core.chats import place_named
+from holdfast.core.chats import Lease, place_named
 from holdfast.core.events import Text
 from holdfast.core.showing import AtWork, LineKind, LineState, StatusLine
 from holdfast.core.turns import SETTLED, TurnState
@@ -60,12 +60,15 @@ class StatusLines:
         self._typed_at: dict[Place, int] = {}
         self._seen: set[TurnId] = set()
 
-    async def run(self) -> None:
-        """Show what happens until cancelled.  Wakes may be lost, so it also looks from time to time."""
+    async def run(self, lease: Lease) -> None:
+        """Show what happens until cancelled, or until another node has the lease.
+
+        Wakes may be lost, so it also looks from time to time.
+        """
         changed = asyncio.Event()
         stop = self._store.wakes.listen(lambda topic: changed.set() if topic.partition(":")[0] in _TOPICS else None)
         try:
-            while True:
+            while await self._holds(lease):
                 changed.clear()
                 is_busy = await self.look()
                 try:
@@ -76,6 +79,12 @@ class StatusLines:
                 await self._clock.sleep_ms(GATHER_MS)
         finally:
             stop()
+
+    async def _holds(self, lease: Lease) -> bool:
+        try:
+            return await self._store.channels.holds(lease)
+        except Unavailable:
+            return True
 
     async def look(self) -> bool:
         """Bring all messages up to date once; returns whether turns are at work."""
