@@ -25,8 +25,10 @@ _WIDER = """
 """
 
 
-async def _fits(page: Page) -> None:
+async def fits(page: Page) -> None:
     """Nothing is wider than the screen, except content that scrolls by itself."""
+    # A browser on a phone makes room for what is wider, and shows a part of the page only.
+    assert await page.evaluate("innerWidth") == PHONE["width"]
     assert await page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
     assert await page.evaluate(_WIDER) == []
 
@@ -34,17 +36,17 @@ async def _fits(page: Page) -> None:
 async def test_everything_fits_on_a_phone() -> None:
     async with a_model(viewport=PHONE, has_touch=True, is_mobile=True) as visit:
         page = await visit.sign_in()
-        await _fits(page)
+        await fits(page)
         sessions = await furnish(visit.gateway)
         for session in sessions.values():
             await page.goto(f"{visit.url}/#/s/{session}")
             await expect(page.get_by_role("article").first).to_be_visible()
-            await _fits(page)
+            await fits(page)
         for name in CONTROL:
             await page.goto(f"{visit.url}/#/control/{name}")
             await expect(page.get_by_role("main").get_by_role("heading", level=1)).to_be_visible()
             await expect(page.get_by_role("status", name="Loading")).to_have_count(0)
-            await _fits(page)
+            await fits(page)
 
 
 async def test_a_finger_is_enough() -> None:
