@@ -6,7 +6,7 @@ import { userMenuItems } from "../frame/user_menu.ts";
 import { CONTROL_PAGES, go, to } from "../router.ts";
 import { sessionMenuItems } from "../sessions/actions.tsx";
 import { deleting } from "../sessions/deletion.ts";
-import { channelOf } from "../sessions/labels.tsx";
+import { originOf } from "../sessions/labels.tsx";
 import { focusSearch, searchWords } from "../sessions/search.tsx";
 import { currentConversation, currentSession, sessions } from "../sessions/store.ts";
 import { stop } from "../turns/actions.ts";
@@ -87,7 +87,7 @@ function otherSessions(max: number): Command[] {
   return rest.slice(0, max).map((each) => ({
     key: each.id,
     label: each.label,
-    icon: channelOf(each.channel).icon,
+    icon: originOf(each).icon,
     group: "Session",
     run: () => go(to.session(each.id)),
   }));

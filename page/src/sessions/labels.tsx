@@ -73,6 +73,21 @@ export function channelOf(name: string): Channel {
   return CHANNELS[name] ?? { name: name && name[0]!.toUpperCase() + name.slice(1), icon: "globe" };
 }
 
+/** Return the channel of a session as people know it: a group of a chat platform is told from a private chat. */
+export function originOf({ channel, source }: Pick<SessionView, "channel" | "source">): Channel {
+  const { name, icon } = channelOf(channel);
+  if (source.chat_type === "group") return { name: `${name} group`, icon: "people" };
+  // An account may have any name, and a private chat is a chat on every platform.
+  return { name, icon: source.chat_type === "private" && !(channel in CHANNELS) ? "chat" : icon };
+}
+
+/** Return the chat of a session in a list, unless the session is called by it. */
+export function chatOf({ source, label }: Pick<SessionView, "source" | "label">): string {
+  const isChat = source.chat_type === "group" || source.chat_type === "private";
+  const name = source.chat_name ?? source.user_name ?? "";
+  return isChat && name !== label ? name : "";
+}
+
 const NAMES: readonly (readonly [keyof SourceView, string])[] = [
   ["chat_name", "Chat"],
   ["chat_id", "Chat id"],

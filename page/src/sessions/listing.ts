@@ -19,8 +19,11 @@ const loadState = signal<"idle" | "loading" | "failed">("idle");
 export const listedSessions = computed(() =>
   sessions.value.filter((each) => matchesFilter(filter.value, each) && !deleting.value.has(each.id)),
 );
-/** The channels that have sessions. */
-export const channels = computed(() => [...new Set(sessions.value.map((each) => each.channel))].sort());
+/** The channels that have sessions, and the one that is shown, which may have none. */
+export const channels = computed(() => {
+  const { channel } = filter.value;
+  return [...new Set([...(channel ? [channel] : []), ...sessions.value.map((each) => each.channel)])].sort();
+});
 export const moreState = computed<"more" | "loading" | "failed" | "none">(() => {
   if (loadState.value !== "idle") return loadState.value;
   return cursors.value.get(queryOf(filter.value)) === null ? "none" : "more";

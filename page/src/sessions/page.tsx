@@ -14,7 +14,7 @@ import { Icon, type IconName } from "../ui/icon.tsx";
 import { Badge, Empty, Problem } from "../ui/parts.tsx";
 import type { SessionView, SourceView } from "../wire.ts";
 import { beginRenaming, isRenaming, RenameField, SessionMenu } from "./actions.tsx";
-import { channelOf, sourceLines, statusText, statusTone, WEB_CHANNEL } from "./labels.tsx";
+import { originOf, sourceLines, statusText, statusTone, WEB_CHANNEL } from "./labels.tsx";
 import { currentConversation, currentSession } from "./store.ts";
 import { UsageMeter } from "./usage.tsx";
 
@@ -72,7 +72,7 @@ function SessionHeader({ conversation, session }: { conversation: Conversation; 
       <div class="session-heading">
         {session ? <Title session={session} /> : <span class="title-skeleton" />}
         <div class="session-facts">
-          {session && session.channel !== WEB_CHANNEL && <ChannelBadge name={session.channel} />}
+          {session && session.channel !== WEB_CHANNEL && <ChannelBadge session={session} />}
           {session && <Source source={session.source} />}
           {session && <StateBadge session={session} />}
           {session?.chosen_model && <span class="chosen-model">{session.chosen_model}</span>}
@@ -96,8 +96,8 @@ function Title({ session }: { session: SessionView }) {
   );
 }
 
-function ChannelBadge({ name }: { name: string }) {
-  const channel = channelOf(name);
+function ChannelBadge({ session }: { session: SessionView }) {
+  const channel = originOf(session);
   return (
     <Badge>
       <Icon name={channel.icon} size={13} />
@@ -108,10 +108,11 @@ function ChannelBadge({ name }: { name: string }) {
 
 /** The name of the chat in its channel, such as "webhook/alerts"; the rest of the source is in the tooltip. */
 function Source({ source }: { source: SourceView }) {
-  if (!source.chat_name) return null;
+  const name = source.chat_name ?? source.user_name;
+  if (!name) return null;
   return (
-    <span class="session-source" title={sourceLines(source).join("\n")}>
-      {source.chat_name}
+    <span class="session-source" dir="auto" title={sourceLines(source).join("\n")}>
+      {name}
     </span>
   );
 }

@@ -9,7 +9,7 @@ import { Menu, type MenuItem } from "../ui/menu.tsx";
 import type { SessionView } from "../wire.ts";
 import { beginRenaming, isRenaming, RenameField, SessionMenu } from "./actions.tsx";
 import { removeSession } from "./deletion.ts";
-import { channelOf, StatusMark, WEB_CHANNEL } from "./labels.tsx";
+import { channelOf, chatOf, originOf, StatusMark, WEB_CHANNEL } from "./labels.tsx";
 import { channels, type Filter, filter, grouped, listedSessions, loadMore, moreState } from "./listing.ts";
 import { listed } from "./store.ts";
 import { unread } from "./unread.ts";
@@ -102,7 +102,7 @@ function SessionRow({ session }: { session: SessionView }) {
       >
         <span class="session-name">
           <span class="session-label">{session.label}</span>
-          {session.channel !== WEB_CHANNEL && <ChannelName name={session.channel} />}
+          {session.channel !== WEB_CHANNEL && <Origin session={session} />}
         </span>
         <StatusMark session={session} unread={isNew} />
       </a>
@@ -111,12 +111,19 @@ function SessionRow({ session }: { session: SessionView }) {
   );
 }
 
-function ChannelName({ name }: { name: string }) {
-  const channel = channelOf(name);
+/** The channel of a session, and its chat. */
+function Origin({ session }: { session: SessionView }) {
+  const { name, icon } = originOf(session);
+  const chat = chatOf(session);
   return (
     <span class="session-channel">
-      <Icon name={channel.icon} size={12} />
-      {channel.name}
+      <Icon name={icon} size={12} />
+      <span>{name}</span>
+      {chat && (
+        <span class="session-chat">
+          · <bdi>{chat}</bdi>
+        </span>
+      )}
     </span>
   );
 }
