@@ -12,6 +12,8 @@ export const CONTROL_PAGES = [
   "approvals",
   "deliveries",
   "processes",
+  "channels",
+  "people",
   "jobs",
   "memory",
   "webhooks",
@@ -53,6 +55,8 @@ function decode(part: string): string {
 
 /** The set-up wizard, which is one of the settings pages. */
 export const SETUP = "setup";
+/** The set-up wizard of a bot, which is one of the channel pages. */
+export const ADD = "add";
 
 export const to = {
   new: (previous?: string | null) => `#/new${previous ? `?previous=${encodeURIComponent(previous)}` : ""}`,
@@ -60,6 +64,7 @@ export const to = {
     `#/s/${encodeURIComponent(id)}${turn ? `?turn=${encodeURIComponent(turn)}` : ""}`,
   control: (page: ControlPage, id?: string | null) => `#/control/${page}${id ? `/${encodeURIComponent(id)}` : ""}`,
   setup: () => to.control("settings", SETUP),
+  addBot: () => to.control("channels", ADD),
 };
 
 /** Navigate; with `replace` without a new history entry. */

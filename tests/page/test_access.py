@@ -22,7 +22,20 @@ DAY_AND_NIGHT: tuple[tuple[Literal["light", "dark"], dict[str, object]], ...] = 
 )
 # From the message field back to the question above it.
 STEPS_MAX = 12
-CONTROL = ("status", "approvals", "deliveries", "processes", "jobs", "memory", "webhooks", "keys", "settings", "doctor")
+CONTROL = (
+    "status",
+    "approvals",
+    "deliveries",
+    "processes",
+    "channels",
+    "people",
+    "jobs",
+    "memory",
+    "webhooks",
+    "keys",
+    "settings",
+    "doctor",
+)
 _ASK = """
 async (only) => {
   const { violations } = await axe.run(document, { runOnly: only, resultTypes: ["violations"] });

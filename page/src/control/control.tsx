@@ -6,6 +6,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { type ControlPage, to } from "../router.ts";
 import { Icon } from "../ui/icon.tsx";
 import { ErrorBoundary } from "../ui/parts.tsx";
+import type { Status } from "../wire.ts";
 import { gatewayStatus, useGatewayStatus } from "./gateway_status.ts";
 import { fetchPages, GROUPS, PAGES } from "./pages.ts";
 
@@ -57,7 +58,7 @@ function Navigation({ current }: { current: ControlPage }) {
 
 function NavigationLink({ page, current }: { page: ControlPage; current: boolean }) {
   const { title, icon } = PAGES[page];
-  const waiting = page === "approvals" ? (gatewayStatus.value.value?.questions ?? 0) : 0;
+  const waiting = waitingOn(page, gatewayStatus.value.value);
   return (
     <li>
       <a class="control-link" href={to.control(page)} aria-current={current ? "page" : undefined}>
@@ -72,4 +73,10 @@ function NavigationLink({ page, current }: { page: ControlPage; current: boolean
       </a>
     </li>
   );
+}
+
+/** Return how many decisions of the person a page has. */
+function waitingOn(page: ControlPage, status: Status | undefined): number {
+  if (page === "approvals") return status?.questions ?? 0;
+  return page === "people" ? (status?.pairings ?? 0) : 0;
 }

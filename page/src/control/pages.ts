@@ -26,6 +26,8 @@ export const PAGES: Readonly<Record<ControlPage, Plan>> = {
   approvals: plan("Approvals", "shield", () => import("./approvals.tsx").then((each) => each.ApprovalsPage)),
   deliveries: plan("Deliveries", "send", () => import("./deliveries.tsx").then((each) => each.DeliveriesPage)),
   processes: plan("Processes", "terminal", () => import("./processes/page.tsx").then((each) => each.ProcessesPage)),
+  channels: plan("Channels", "chat", () => import("./channels/page.tsx").then((each) => each.ChannelsPage)),
+  people: plan("People", "people", () => import("./people/page.tsx").then((each) => each.PeoplePage)),
   jobs: plan("Jobs", "clock", () => import("./jobs/page.tsx").then((each) => each.JobsPage)),
   memory: plan("Memory", "brain", () => import("./memory/page.tsx").then((each) => each.MemoryPage)),
   webhooks: plan("Webhooks", "webhook", () => import("./webhooks/page.tsx").then((each) => each.WebhooksPage)),
@@ -34,9 +36,10 @@ export const PAGES: Readonly<Record<ControlPage, Plan>> = {
   doctor: plan("Doctor", "doctor", () => import("./doctor.tsx").then((each) => each.DoctorPage)),
 };
 
-/** Grouped: what happens now, what the agent works with, how the gateway is run. */
+/** Grouped: what happens now, whom the agent talks to, what it works with, how the gateway is run. */
 export const GROUPS: readonly (readonly ControlPage[])[] = [
   ["status", "approvals", "deliveries", "processes"],
+  ["channels", "people"],
   ["jobs", "memory", "webhooks"],
   ["keys", "settings", "doctor"],
 ];

@@ -195,6 +195,7 @@ export function Skeleton({ lines = 4 }: { lines?: number }) {
 interface TextFieldProps {
   label: string;
   hint?: ComponentChildren;
+  problem?: string | undefined;
   required?: boolean;
   maxLength?: number;
   /** Which keys a phone shows. */
@@ -208,9 +209,9 @@ interface TextFieldProps {
 }
 
 /** A labelled line of text for a name, an address or a number: no autocompletion, no spell checking. */
-export function TextField({ label, hint, value, onInput, ...rest }: TextFieldProps) {
+export function TextField({ label, hint, problem, value, onInput, ...rest }: TextFieldProps) {
   return (
-    <Field label={label} hint={hint}>
+    <Field label={label} hint={hint} problem={problem}>
       {(control) => (
         <input
           autocomplete="off"

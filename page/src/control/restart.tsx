@@ -50,6 +50,21 @@ export function RestartButton({ label = "Restart", look = "quiet", disabled = fa
   );
 }
 
+interface RestartToApplyProps {
+  text: string;
+  onBack: () => void;
+}
+
+/** Says that changes wait for a restart, with the button beside it. */
+export function RestartToApply({ text, onBack }: RestartToApplyProps) {
+  return (
+    <div class="restart-to-apply">
+      <span>{text}</span>
+      <RestartButton look="main" onBack={onBack} />
+    </div>
+  );
+}
+
 interface Start {
   node: string;
   at: number;

@@ -1,43 +1,30 @@
 /** The set-up wizard: provider, key, model, and a test before anything is saved. */
 
-import "./setup.css";
-import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { Pending } from "../control/parts.tsx";
 import { RestartButton } from "../control/restart.tsx";
 import { to } from "../router.ts";
 import { Icon } from "../ui/icon.tsx";
+import { WizardFrame } from "./frame.tsx";
+import { ModelWizard } from "./model_wizard.ts";
 import { AccessForm, ModelChoice, ModelTest, ProviderChoice } from "./steps.tsx";
-import { SetupWizard, STEPS, type Step } from "./wizard.ts";
+
+const TITLES = { provider: "Provider", access: "Key", model: "Model", trial: "Try it" };
 
 export function ModelSetup() {
-  const wizard = useMemo(() => new SetupWizard(), []);
+  const wizard = useMemo(() => new ModelWizard(), []);
   useEffect(() => {
     wizard.load();
   }, [wizard]);
   if (!wizard.options.value) return <Pending error={wizard.problem.value} onRetry={wizard.load} />;
   return (
-    <div class="setup">
-      <Steps wizard={wizard} />
-      <StepFrame key={wizard.step.value} wizard={wizard} />
-    </div>
-  );
-}
-
-/** A step takes the focus before the next key, so that no input is lost. */
-function StepFrame({ wizard }: { wizard: SetupWizard }) {
-  const element = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    const first = element.current?.querySelector<HTMLElement>("input, .setup-end .button");
-    (first ?? element.current)?.focus({ preventScroll: true });
-  }, []);
-  return (
-    <div ref={element} class="setup-step" tabIndex={-1}>
+    <WizardFrame wizard={wizard} titles={TITLES}>
       <CurrentStep wizard={wizard} />
-    </div>
+    </WizardFrame>
   );
 }
 
-function CurrentStep({ wizard }: { wizard: SetupWizard }) {
+function CurrentStep({ wizard }: { wizard: ModelWizard }) {
   switch (wizard.step.value) {
     case "provider":
       return <ProviderChoice wizard={wizard} />;
@@ -54,39 +41,19 @@ function CurrentStep({ wizard }: { wizard: SetupWizard }) {
   }
 }
 
-const TITLES = { provider: "Provider", access: "Key", model: "Model", trial: "Try it" };
-
-/** The progress; earlier steps can be opened again. */
-function Steps({ wizard }: { wizard: SetupWizard }) {
-  const at = (STEPS as readonly Step[]).indexOf(wizard.step.value);
-  const isOver = at < 0;
-  return (
-    <ol class="setup-steps" aria-label="Steps">
-      {STEPS.map((step, number) => (
-        <li key={step} data-done={isOver || number < at} aria-current={number === at ? "step" : undefined}>
-          <button type="button" disabled={isOver || number >= at} onClick={() => wizard.back(step)}>
-            <span class="setup-sign">{isOver || number < at ? <Icon name="check" size={14} /> : number + 1}</span>
-            {TITLES[step]}
-          </button>
-        </li>
-      ))}
-    </ol>
-  );
-}
-
 /** The choice is saved; the gateway applies it at its next start. */
-function Saved({ wizard }: { wizard: SetupWizard }) {
+function Saved({ wizard }: { wizard: ModelWizard }) {
   return (
     <div class="setup-end">
       <Icon name="check" size={32} />
       <h2>Saved</h2>
       <p>{wizard.model.value} will answer after a restart. It takes a moment; this page stays open.</p>
-      <RestartButton label="Restart now" look="main" onBack={() => wizard.back("ready")} />
+      <RestartButton label="Restart now" look="main" onBack={() => wizard.move("ready")} />
     </div>
   );
 }
 
-function Ready({ wizard }: { wizard: SetupWizard }) {
+function Ready({ wizard }: { wizard: ModelWizard }) {
   return (
     <div class="setup-end">
       <Icon name="chat" size={32} />

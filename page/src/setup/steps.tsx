@@ -7,10 +7,10 @@ import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Badge, Field, Spinner } from "../ui/parts.tsx";
 import type { Trial as TrialView } from "../wire.ts";
-import { isInUse, type Provider, type SetupWizard } from "./wizard.ts";
+import { isInUse, type ModelWizard, type Provider } from "./model_wizard.ts";
 
 /** Step one: the provider. */
-export function ProviderChoice({ wizard }: { wizard: SetupWizard }) {
+export function ProviderChoice({ wizard }: { wizard: ModelWizard }) {
   const options = wizard.options.value!;
   return (
     <>
@@ -42,7 +42,7 @@ function providerHint(provider: Provider): string {
 }
 
 /** Step two: the provider's address and key. */
-export function AccessForm({ wizard }: { wizard: SetupWizard }) {
+export function AccessForm({ wizard }: { wizard: ModelWizard }) {
   const provider = wizard.provider.value!;
   const go = (event: Event) => {
     event.preventDefault();
@@ -56,7 +56,7 @@ export function AccessForm({ wizard }: { wizard: SetupWizard }) {
       {!provider.needs_address && <Address wizard={wizard} />}
       {wizard.problem.value !== undefined && <ErrorNotice error={wizard.problem.value} />}
       <div class="setup-actions">
-        <Button onClick={() => wizard.back("provider")}>Back</Button>
+        <Button onClick={() => wizard.move("provider")}>Back</Button>
         <Button type="submit" look="main" disabled={wizard.busy.value || isMissing(wizard)}>
           {wizard.busy.value ? "Loading models…" : "Continue"}
         </Button>
@@ -65,13 +65,13 @@ export function AccessForm({ wizard }: { wizard: SetupWizard }) {
   );
 }
 
-function isMissing(wizard: SetupWizard): boolean {
+function isMissing(wizard: ModelWizard): boolean {
   const provider = wizard.provider.value!;
   const needsKey = provider.needs_key && !provider.has_key && !wizard.key.value.trim();
   return needsKey || (provider.needs_address && !wizard.baseUrl.value.trim());
 }
 
-function Key({ wizard }: { wizard: SetupWizard }) {
+function Key({ wizard }: { wizard: ModelWizard }) {
   const provider = wizard.provider.value!;
   return (
     <Field label={provider.needs_key ? "Key" : "Key (optional)"} hint={keyHint(provider)}>
@@ -98,7 +98,7 @@ function keyHint({ has_key, key_hint, key_variable }: Provider): string | undefi
   return `Get one at ${key_hint}. You can also set the environment variable ${key_variable} for the gateway.`;
 }
 
-function Address({ wizard }: { wizard: SetupWizard }) {
+function Address({ wizard }: { wizard: ModelWizard }) {
   const provider = wizard.provider.value!;
   const usual = !provider.needs_address;
   const hint = usual ? "Only if it is not the default address." : "The address of its API.";
@@ -125,7 +125,7 @@ function Address({ wizard }: { wizard: SetupWizard }) {
 const SHOWN_MAX = 60;
 
 /** Step three: the model. */
-export function ModelChoice({ wizard }: { wizard: SetupWizard }) {
+export function ModelChoice({ wizard }: { wizard: ModelWizard }) {
   const { models, problem, hint } = wizard.models.value!;
   const go = (event: Event) => {
     event.preventDefault();
@@ -153,7 +153,7 @@ export function ModelChoice({ wizard }: { wizard: SetupWizard }) {
       </Field>
       {wizard.problem.value !== undefined && <ErrorNotice error={wizard.problem.value} />}
       <div class="setup-actions">
-        <Button onClick={() => wizard.back("access")}>Back</Button>
+        <Button onClick={() => wizard.move("access")}>Back</Button>
         <Button type="submit" look="main" disabled={!wizard.model.value.trim()}>
           Try it
         </Button>
@@ -162,7 +162,7 @@ export function ModelChoice({ wizard }: { wizard: SetupWizard }) {
   );
 }
 
-function ModelList({ models, wizard }: { models: readonly string[]; wizard: SetupWizard }) {
+function ModelList({ models, wizard }: { models: readonly string[]; wizard: ModelWizard }) {
   const [searched, setSearched] = useState("");
   const found = models.filter((each) => each.toLowerCase().includes(searched.trim().toLowerCase()));
   return (
@@ -198,7 +198,7 @@ function ModelList({ models, wizard }: { models: readonly string[]; wizard: Setu
 }
 
 /** Step four: a test question, then saving. */
-export function ModelTest({ wizard }: { wizard: SetupWizard }) {
+export function ModelTest({ wizard }: { wizard: ModelWizard }) {
   const trial = wizard.trial.value;
   return (
     <>
@@ -211,7 +211,7 @@ export function ModelTest({ wizard }: { wizard: SetupWizard }) {
       {trial && (trial.ok ? <Answered trial={trial} /> : <Failed trial={trial} />)}
       {wizard.problem.value !== undefined && <ErrorNotice error={wizard.problem.value} />}
       <div class="setup-actions">
-        <Button onClick={() => wizard.back("model")}>Back</Button>
+        <Button onClick={() => wizard.move("model")}>Back</Button>
         <Button icon="retry" disabled={wizard.busy.value} onClick={wizard.testModel}>
           Try again
         </Button>

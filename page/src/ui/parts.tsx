@@ -108,6 +108,19 @@ export function Time({ at, as = "moment" }: { at: number; as?: "moment" | "relat
   );
 }
 
+const WEB_URL = /^https?:\/\//;
+
+/** A link to another site, in a tab of its own.  What is no address of the web is shown as text. */
+export function WebLink({ url, children }: { url: string; children?: ComponentChildren }) {
+  const text = children ?? url.replace(WEB_URL, "");
+  if (!WEB_URL.test(url)) return <>{text}</>;
+  return (
+    <a href={url} target="_blank" rel="noopener noreferrer">
+      {text}
+    </a>
+  );
+}
+
 /** A command to run in a terminal. */
 export function Command({ text }: { text: string }) {
   return (

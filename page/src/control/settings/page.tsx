@@ -11,11 +11,12 @@ import { Empty } from "../../ui/parts.tsx";
 import { showToast } from "../../ui/toast.tsx";
 import type { SettingsView } from "../../wire.ts";
 import { ErrorNotice, PageHead, Pending, useUnsavedWarning } from "../parts.tsx";
-import { RestartButton } from "../restart.tsx";
+import { RestartToApply } from "../restart.tsx";
 import { busy, canSave, changed, discard, load, problem, refusedKey, save, settings } from "./draft.ts";
 import { SettingRow } from "./setting.tsx";
 import { grouped, searchSettings, sectionOf, sections, titleOf } from "./values.ts";
 
+const RESTART = "Restart to apply your changes.";
 const ALL = { label: "Settings", href: to.control("settings") };
 
 export function SettingsPage({ id }: { id: string | null }) {
@@ -124,7 +125,7 @@ function SaveBar() {
   return (
     <section class="save-bar" aria-label="Changes">
       {problem.value !== undefined && <SaveProblem />}
-      {changed.value > 0 ? <Saving /> : waits && <RestartToApply />}
+      {changed.value > 0 ? <Saving /> : waits && <RestartToApply text={RESTART} onBack={announceRestart} />}
     </section>
   );
 }
@@ -152,15 +153,7 @@ function Saving() {
   );
 }
 
-function RestartToApply() {
-  const onBack = async () => {
-    await load();
-    showToast("The gateway is back with the new settings.");
-  };
-  return (
-    <div class="save-actions">
-      <span>Restart to apply your changes.</span>
-      <RestartButton label="Restart" look="main" onBack={onBack} />
-    </div>
-  );
+async function announceRestart(): Promise<void> {
+  await load();
+  showToast("The gateway is back with the new settings.");
 }

@@ -132,12 +132,19 @@ export function Backlog({ status }: { status: Status }) {
   );
 }
 
-function backlogItems({ obligations, memory, questions = 0, processes = 0 }: Status): readonly BacklogItem[] {
+function backlogItems({
+  obligations,
+  memory,
+  questions = 0,
+  pairings = 0,
+  processes = 0,
+}: Status): readonly BacklogItem[] {
   const { turns = 0, retrying = 0, deliveries = 0 } = obligations ?? {};
   const waiting = retrying ? `${count(retrying)} waiting for the model` : "";
   return [
     { icon: "chat", amount: turns, one: "answer to give", many: "answers to give", page: null, more: waiting },
     { icon: "question", amount: questions, one: "question for you", many: "questions for you", page: "approvals" },
+    { icon: "people", amount: pairings, one: "person to let in", many: "people to let in", page: "people" },
     { icon: "send", amount: deliveries, one: "message to send", many: "messages to send", page: "deliveries" },
     {
       icon: "brain",

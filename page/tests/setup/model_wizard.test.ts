@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { beforeEach, expect, test, vi } from "vitest";
-import { type Provider, SetupWizard } from "../../src/setup/wizard.ts";
+import { ModelWizard, type Provider } from "../../src/setup/model_wizard.ts";
 
 const provider = { name: "openai", label: "OpenAI", base_url: "" } as Provider;
 /** What was asked, each to be answered when the test wants it. */
@@ -12,10 +12,10 @@ beforeEach(() => {
 });
 
 test("a late answer does not move the wizard after going back", async () => {
-  const course = new SetupWizard();
+  const course = new ModelWizard();
   course.choose(provider);
   const listing = course.listModels();
-  course.back("provider");
+  course.move("provider");
   answers[0]!({ models: ["a"] });
   await listing;
   expect(course.step.value).toBe("provider");
@@ -23,11 +23,11 @@ test("a late answer does not move the wizard after going back", async () => {
 });
 
 test("the answer of one model is not shown for another", async () => {
-  const course = new SetupWizard();
+  const course = new ModelWizard();
   course.choose(provider);
   course.chooseModel("slow");
   course.testModel();
-  course.back("model");
+  course.move("model");
   course.chooseModel("quick");
   course.testModel();
   answers[1]!({ ok: true, said: "quick" });
