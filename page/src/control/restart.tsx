@@ -9,6 +9,7 @@ import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Spinner } from "../ui/parts.tsx";
 import type { Loaded } from "../ui/requests.ts";
+import { showToast } from "../ui/toast.tsx";
 import type { Status } from "../wire.ts";
 import { gatewayStatus, refreshStatus, useGatewayStatus } from "./gateway_status.ts";
 import { Confirm } from "./parts.tsx";
@@ -52,15 +53,20 @@ export function RestartButton({ label = "Restart", look = "quiet", disabled = fa
 
 interface RestartToApplyProps {
   text: string;
-  onBack: () => void;
+  onBack: () => unknown;
 }
 
 /** Says that changes wait for a restart, with the button beside it. */
 export function RestartToApply({ text, onBack }: RestartToApplyProps) {
+  const announce = () => {
+    // Nothing waits any more, so this and the dialog of the progress go away.
+    showToast("The gateway is back with the new settings.");
+    onBack();
+  };
   return (
     <div class="restart-to-apply">
       <span>{text}</span>
-      <RestartButton look="main" onBack={onBack} />
+      <RestartButton look="main" onBack={announce} />
     </div>
   );
 }

@@ -125,7 +125,7 @@ function SaveBar() {
   return (
     <section class="save-bar" aria-label="Changes">
       {problem.value !== undefined && <SaveProblem />}
-      {changed.value > 0 ? <Saving /> : waits && <RestartToApply text={RESTART} onBack={announceRestart} />}
+      {changed.value > 0 ? <Saving /> : waits && <RestartToApply text={RESTART} onBack={load} />}
     </section>
   );
 }
@@ -151,9 +151,4 @@ function Saving() {
       </Button>
     </div>
   );
-}
-
-async function announceRestart(): Promise<void> {
-  await load();
-  showToast("The gateway is back with the new settings.");
 }
