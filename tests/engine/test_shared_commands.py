@@ -15,7 +15,7 @@ from holdfast.config import ModelConfig
 from holdfast.core.commands import HELP
 from holdfast.core.intake import Cursor, Receipt
 from holdfast.core.questions import short_id
-from holdfast.core.sessions import SessionState
+from holdfast.core.sessions import SessionState, Source
 from holdfast.core.turns import TurnState
 from holdfast.core.usage import Usage
 from holdfast.engine.engine import Engine
@@ -254,6 +254,16 @@ async def test_a_question_of_another_conversation_is_decided_by_its_id(open_it: 
         assert (await told(engine, f"/approve {id_} session", is_operator=True)).startswith("Allowed in its conversation")
         assert (await settled(store, asked)).state is TurnState.COMPLETED
         assert "Nothing waits" in await told(engine, f"/deny {id_}", is_operator=True)
+
+
+async def test_what_others_ask_is_not_told_to_a_group(open_it: Open) -> None:
+    async with opened(open_it) as store, running_engine(store, Asking()) as engine:
+        _, id_ = await parked(engine, store, "rm private", conversation="g", owner="telegram:7")
+        group = Source(chat_type="group")
+        said = await told(engine, "/approve", is_operator=True, source=group)
+        assert "name what you mean" in said
+        assert id_ not in said
+        assert (await told(engine, f"/approve {id_}", is_operator=True, source=group)).startswith("Allowed")
 
 
 async def test_who_is_not_the_operator_decides_nothing(open_it: Open) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.clock import Clock
 from holdfast.core import questions
+from holdfast.core.chats import ChatType
 from holdfast.core.commands import ChatCommand, CommandName
 from holdfast.core.events import ApprovalAnswered
 from holdfast.core.intake import Inbound
@@ -38,7 +39,9 @@ class Consent:
     async def run(self, session: Session | None, message: Inbound, command: ChatCommand) -> str:
         """Decide the question that is meant, and return what to tell.  Raises `Rejected` where nothing can be decided."""
         waiting = await self._waiting(message)
-        asked, rest = self._meant(waiting, session, command.argument)
+        # What others ask is not for everybody who reads along.
+        tells_others = message.source.chat_type != ChatType.GROUP
+        asked, rest = self._meant(waiting, session, command.argument, tells_others=tells_others)
         if asked.question.about is About.ANSWER:
             raise Rejected(f"this asks for an answer, not for permission; write it: {_line(asked)}")
         if not message.is_operator:
@@ -54,7 +57,9 @@ class Consent:
             return await self._store.questions.of_everybody(SEARCHED_MAX)
         return await self._store.questions.open(message.owner, limit=SEARCHED_MAX)
 
-    def _meant(self, waiting: Sequence[AskedQuestion], session: Session | None, argument: str) -> tuple[AskedQuestion, str]:
+    def _meant(
+        self, waiting: Sequence[AskedQuestion], session: Session | None, argument: str, *, tells_others: bool
+    ) -> tuple[AskedQuestion, str]:
         """Return the question that is named, else that of this conversation, and the words that do not name it."""
         word, _, rest = argument.partition(" ")
         named = [each for each in waiting if word and (_id(each).startswith(word) or each.turn_id == word)]
@@ -65,6 +70,8 @@ class Consent:
             return here[0], argument
         if not waiting:
             raise Rejected("nothing waits for permission")
+        if not tells_others:
+            raise Rejected("nothing waits in this conversation; name what you mean by its id")
         lines = "\n".join(f"- {_id(each)}: {_line(each)}" for each in waiting[:SHOWN_MAX])
         raise Rejected(f"nothing waits in this conversation, so name one of these:\n{lines}")
 

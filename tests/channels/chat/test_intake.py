@@ -28,7 +28,7 @@ from holdfast.core.sessions import Session, Source
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Turn, TurnState
 from holdfast.engine.inbox import Inbox
-from holdfast.errors import QueueFull, StoreDown
+from holdfast.errors import QueueFull, StoreDown, Unavailable
 from holdfast.ids import NodeId
 from holdfast.ports import Upload
 from holdfast.store import rows
@@ -382,6 +382,16 @@ async def test_what_comes_with_a_command_before_words_comes_along(open_it: Open)
         assert [len(await here.store.turns.images(each.id)) for each in await here.turns()] == [1, 1]
         await here.hear(edit(first, "/queue look here"))
         assert (await here.asked())[0].startswith("Ada: look here\nAttached: a.png")
+
+
+async def test_a_message_does_not_wait_for_long_for_its_file(open_it: Open) -> None:
+    async def refuse_file(file: RemoteFile, bytes_max: int) -> bytes:
+        raise Unavailable("flood", retry_after_s=3_600)
+
+    async with world(open_it) as here, here.running():
+        here.platform.fetch = refuse_file
+        await here.hear(said("look", files=(RemoteFile(id="f", name="a.txt", media_type="text/plain", bytes=1),)))
+        assert "could not be fetched: flood" in (await here.asked())[0]
 
 
 async def test_files_are_kept_and_named_to_the_model(open_it: Open) -> None:

@@ -15,19 +15,19 @@ from holdfast.agent.scripted import Say, ScriptedAgent
 from holdfast.channels.chat.account import ChatAccount, Home, no_home
 from holdfast.channels.chat.budget import Budget
 from holdfast.channels.chat.carrier import ChatCarrier
-from holdfast.channels.chat.port import ChatMessage, Place
+from holdfast.channels.chat.port import ChatMessage, Place, Pressed
 from holdfast.channels.chat.presses import GOING_ON, MOVED_ON, NOT_YOURS, UNKNOWN, Presses
 from holdfast.channels.chat.status_line import StatusLines
 from holdfast.channels.port import Capabilities
 from holdfast.clock import SystemClock
 from holdfast.core.chats import Lease
 from holdfast.core.delivery import REPEAT_LABEL, SETTLED, Delivery, DeliveryState, Extra, KeptFile, notice
-from holdfast.core.people import Role
+from holdfast.core.people import Pairing, Role
 from holdfast.core.questions import APPROVAL_CHOICES, About, Question
 from holdfast.core.showing import LineKind, LineState
 from holdfast.core.turns import Cause, Policy, TurnState
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
-from holdfast.ids import TurnId
+from holdfast.ids import TurnId, new_pairing_id
 from holdfast.ports import Assignment
 from holdfast.store.store import Store
 from tests.channels.chat.phone import CAN, CHAT, HOME, ME, STRANGER, Phone, account_of
@@ -329,6 +329,25 @@ async def test_the_operator_sees_exactly_what_is_to_be_allowed(open_it: Open) ->
         await say(engine, conversation="telegram:1:x")
         await until(lambda: "/etc" in "".join(chat.phone.texts()))
         assert "read_it" in "".join(chat.phone.texts())
+
+
+async def test_a_strangers_name_is_no_markup_where_the_request_is_settled(open_it: Open) -> None:
+    pairing = Pairing(
+        id=new_pairing_id(0),
+        account="telegram",
+        user_id="66",
+        user_name="[Ann](https://evil.example)",
+        place=Place(chat_id="66"),
+        code_digest="",
+        asked_at=0,
+        expires_at=SystemClock().now_ms() + 60_000,
+        message="hi",
+    )
+    async with chatting(open_it, ECHO) as (chat, _):
+        await chat.store.people.let_wait(pairing, [], [])
+        pressed = Pressed(place=HOME, sender=ME, message_id="1", press_id="p", value=f"p:{pairing.id}:guest")
+        await chat.presses.press(chat.account, pressed)
+        assert chat.phone.told[-1].startswith("`[Ann](https://evil.example)` is let in")
 
 
 async def test_a_message_answers_an_open_question_once(open_it: Open) -> None:

@@ -67,9 +67,11 @@ class Files:
                 async with asyncio.timeout(FETCH_MAX_S):
                     return await self._account.platform.fetch(file, FILE_MAX_BYTES)
             except Unavailable as error:
-                if tried == TRIES:
+                wait_s = max(error.retry_after_s or 0, tried)
+                # The message, and everything behind it in its chat, does not wait that long for a file.
+                if tried == TRIES or wait_s > FETCH_MAX_S:
                     raise
-                await self._services.clock.sleep_ms(1000 * (error.retry_after_s or tried))
+                await self._services.clock.sleep_ms(1000 * wait_s)
         raise AssertionError("every try returns or raises")
 
     async def _kept(self, file: RemoteFile, content: bytes, owner: str, *, shown: bool) -> str:

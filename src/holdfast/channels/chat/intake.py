@@ -265,8 +265,9 @@ class Intake:
             await self._done(chat, [staged])
             return
         # Its message has not come yet: it is read as it was edited.
-        chat.waiting.remove(staged)
-        chat.early.append(staged)
+        if staged in chat.waiting:
+            chat.waiting.remove(staged)
+            chat.early.append(staged)
 
     async def _revise(self, edited: MessageEdited) -> bool:
         """Change what a message says, unless it is being answered already.  False where the message is not known."""

@@ -7,6 +7,7 @@ or too late, changes nothing and is told so.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,7 @@ from holdfast.core.people import TOLD, Choice, Role, may_decide, person_id, role
 from holdfast.core.questions import CANCELLED, EXPIRED, About, AskedQuestion, Decision, decide
 from holdfast.core.showing import Card, choices_of, label_of, question_digest
 from holdfast.core.turns import SETTLED, Turn
+from holdfast.core.verbatim import span
 from holdfast.errors import HoldfastError, IllegalMove, NotFound, Rejected, Repeated, Stale
 from holdfast.ids import PairingId, TurnId
 from holdfast.store.store import Store
@@ -34,6 +36,9 @@ log = logging.getLogger(__name__)
 
 _PAIRING = frozenset(Choice)
 _BACKLOG = frozenset(BacklogChoice)
+
+# A button is never one of more.
+_NUMBER = re.compile(r"[0-9]{1,3}")
 
 UNKNOWN = "This button does not work any more."
 NOT_YOURS = "Only the operator can decide this."
@@ -86,7 +91,7 @@ class Presses:
         self, account: ChatAccount, pressed: Pressed, role: Role, turn_id: TurnId, digest: str, number: str
     ) -> str:
         asked = await self._asked(account, pressed, turn_id, digest)
-        if asked is None or not number.isdecimal():
+        if asked is None or not _NUMBER.fullmatch(number):
             return UNKNOWN
         choices = choices_of(asked.question)
         if int(number) >= len(choices):
@@ -150,7 +155,7 @@ class Presses:
         except (Stale, Rejected) as error:
             told = f"{str(error)[:1].upper()}{str(error)[1:]}."
         else:
-            told = TOLD[choice].format(settled.pairing.user_name or settled.pairing.user_id)
+            told = TOLD[choice].format(span(settled.pairing.user_name or settled.pairing.user_id))
         await self._close_notice(account, pressed, request_key(pairing_id), told)
         return told
 
