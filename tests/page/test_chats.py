@@ -10,7 +10,7 @@ from playwright.async_api import Locator, Page, expect
 
 from holdfast.drill.telegram.server import TOKEN, BotApiServer, telegram
 from tests.blackbox.gateway import until
-from tests.page.browser import PHONE, Visit, at_home, needs_browser
+from tests.page.browser import PHONE, Visit, at_home, needs_browser, say
 from tests.page.scene import operator
 from tests.page.test_access import examine
 from tests.page.test_phone import fits
@@ -74,12 +74,19 @@ async def test_a_bot_is_set_up_by_its_token() -> None:
     """From nothing to the first answer: a wrong token and a name that is reserved say so, and the token is shown nowhere."""
     async with telegram() as server, at_home() as (visit, _):
         page = await visit.sign_in()
+        await say(page, "count to 2")
+        await expect(page.locator("[data-role=assistant]").last).to_contain_text("1 2")
         main = await control(visit, page, "channels")
         await main.get_by_role("link", name="Add a Telegram bot").click()
         assert await examine(page) == []
         await main.get_by_role("button", name="I have the token").click()
         token = main.get_by_label("Token")
         await token.fill(OTHER_TOKEN)
+        await main.get_by_text("More options").click()
+        await main.get_by_label("Address of the Bot API").fill("http://127.0.0.1:1")
+        await token.press("Enter")
+        await expect(main.get_by_role("alert")).to_contain_text("127.0.0.1 cannot be reached")
+        await main.get_by_role("button", name="Back").click()
         await main.get_by_text("More options").click()
         await main.get_by_label("Address of the Bot API").fill(server.url)
         assert await examine(page) == []
@@ -119,6 +126,7 @@ async def test_a_bot_is_set_up_by_its_token() -> None:
         await account.get_by_role("button", name="Conversations").click()
         listed = page.get_by_role("complementary", name="Sessions")
         await expect(listed).to_contain_text("Harbour· Grace")
+        await expect(listed).not_to_contain_text("count to 2")
         config = visit.gateway.home / "holdfast.toml"
         assert f'token = "{TOKEN}"' in config.read_text()
         assert config.stat().st_mode & 0o077 == 0
@@ -150,3 +158,23 @@ async def test_accounts_and_people_fit_on_a_phone() -> None:
         # The first bot has the name of its platform.
         await expect(main.get_by_label("Name of the account")).to_have_value("telegram-2")
         await fits(page)
+        await main.get_by_label("Token").fill(TOKEN)
+        await main.get_by_text("More options").tap()
+        await main.get_by_label("Address of the Bot API").fill(server.url)
+        await main.get_by_role("button", name="Try it", exact=True).tap()
+        await expect(main.get_by_role("alert")).to_contain_text("This is the bot of the account telegram")
+        await expect(main.get_by_role("button", name="Use this bot")).to_have_count(0)
+        await fits(page)
+
+
+async def test_only_the_operator_sees_people_and_accounts() -> None:
+    """SECURITY 13"""
+    async with a_bot() as (visit, server):
+        person = server.person(7, "Ann")
+        server.says(server.private(person), person, "hello, may I?")
+        page = await visit.tab()
+        for name in ("people", "channels", "channels/add"):
+            main = await control(visit, page, name)
+            await expect(main).to_contain_text("Only the operator can do this")
+            await expect(main).not_to_contain_text("Ann")
+            await expect(main.get_by_role("link", name="Add a Telegram bot")).to_have_count(0)

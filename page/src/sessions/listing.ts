@@ -4,7 +4,8 @@ import { computed, effect, signal } from "@preact/signals";
 import { get, query } from "../api.ts";
 import { online } from "../connection.ts";
 import { dayOf } from "../format.ts";
-import type { PageOfSessionView, SessionView } from "../wire.ts";
+import { isOperator } from "../sign_in/identity.ts";
+import type { PageOfChannelView, PageOfSessionView, SessionView } from "../wire.ts";
 import { deleting } from "./deletion.ts";
 import { sessions, updateSessions } from "./store.ts";
 
@@ -14,16 +15,15 @@ type Cursors = ReadonlyMap<string, string | null>;
 
 export const filter = signal<Filter>({ channel: null, archived: false });
 const cursors = signal<Cursors>(new Map());
+/** The names of the accounts of chat platforms. */
+const accounts = signal<readonly string[]>([]);
 const loadState = signal<"idle" | "loading" | "failed">("idle");
 
 export const listedSessions = computed(() =>
   sessions.value.filter((each) => matchesFilter(filter.value, each) && !deleting.value.has(each.id)),
 );
-/** The channels that have sessions, and the one that is shown, which may have none. */
-export const channels = computed(() => {
-  const { channel } = filter.value;
-  return [...new Set([...(channel ? [channel] : []), ...sessions.value.map((each) => each.channel)])].sort();
-});
+/** The channels of the filter. */
+export const channels = computed(() => channelNames(sessions.value, accounts.value, filter.value.channel));
 export const moreState = computed<"more" | "loading" | "failed" | "none">(() => {
   if (loadState.value !== "idle") return loadState.value;
   return cursors.value.get(queryOf(filter.value)) === null ? "none" : "more";
@@ -47,11 +47,22 @@ export async function loadMore(): Promise<void> {
   }
 }
 
-/** Retry what failed while the gateway was away. */
+/** Load the accounts, and retry what failed while the gateway was away. */
 export function startListing(): void {
   effect(() => {
     if (online.value && loadState.peek() === "failed") loadState.value = "idle";
   });
+  effect(() => {
+    if (online.value && isOperator.value) loadAccounts();
+  });
+}
+
+async function loadAccounts(): Promise<void> {
+  try {
+    accounts.value = (await get<PageOfChannelView>("/api/channels")).items.map((each) => each.name);
+  } catch {
+    // They are loaded again when the connection is back.
+  }
 }
 
 const queryOf = ({ channel, archived }: Filter) => query({ limit: PAGE_SIZE, archived, channel });
@@ -68,6 +79,16 @@ interface Group {
 }
 
 export const PINNED = "Pinned";
+
+/** Return the channels to choose from: also accounts and a chosen channel whose sessions are not loaded. */
+export function channelNames(
+  sessions: readonly SessionView[],
+  accounts: readonly string[],
+  chosen: string | null,
+): readonly string[] {
+  const known = [...sessions.map((each) => each.channel), ...accounts, ...(chosen ? [chosen] : [])];
+  return [...new Set(known)].sort();
+}
 
 export const matchesFilter = (filter: Filter, session: SessionView) =>
   session.archived === filter.archived && (!filter.channel || session.channel === filter.channel);

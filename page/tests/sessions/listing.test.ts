@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { grouped, matchesFilter, PINNED } from "../../src/sessions/listing.ts";
+import { channelNames, grouped, matchesFilter, PINNED } from "../../src/sessions/listing.ts";
 import { session } from "./session.ts";
 
 const NOW = new Date(2026, 4, 20, 12).getTime();
@@ -29,4 +29,10 @@ test("archived sessions appear in the archive only", () => {
   expect(matchesFilter({ ...all, archived: true }, session({ archived: true }))).toBe(true);
   expect(matchesFilter({ ...all, archived: true }, session({}))).toBe(false);
   expect(matchesFilter({ ...all, channel: "slack" }, session({ channel: "web" }))).toBe(false);
+});
+
+test("an account can be chosen before its sessions are loaded", () => {
+  const loaded = [session({ channel: "web" }), session({ channel: "telegram" })];
+  expect(channelNames(loaded, ["work", "telegram"], null)).toEqual(["telegram", "web", "work"]);
+  expect(channelNames([], [], "work")).toEqual(["work"]);
 });
