@@ -22,8 +22,10 @@ from holdfast.app import doctor
 from holdfast.app.build import Builder
 from holdfast.app.doctor import CHECKS, Patient, examine
 from holdfast.cli.doctor import check_up
+from holdfast.clock import SystemClock
 from holdfast.config import Config, RouteConfig
 from holdfast.core.redaction import MASK, Redaction
+from holdfast.drill.telegram.server import TOKEN, telegram
 from holdfast.ids import NodeId
 from holdfast.operations.doctor import Finding, Level
 from holdfast.operations.gateway import AgentView, Phase, Status
@@ -38,6 +40,7 @@ from tests.conformance.scenes import Scene, on_postgres
 from tests.engine.world import Hang, ManualClock
 from tests.memory.test_http import answer
 from tests.postgres import FreshDatabases, Server
+from tests.web.test_people import received
 
 COMMAND = importlib.import_module("holdfast.cli.doctor")
 DAY_MS = 86_400_000
@@ -187,6 +190,16 @@ async def test_a_store_that_is_sound_is_well(home: Path) -> None:
     assert str(home / "holdfast.db") in found["store"][0].found
     assert "0 facts are known about you" in found["memory"][0].found
     assert "debts" not in found
+
+
+async def test_an_account_of_a_chat_says_when_it_last_received(home: Path) -> None:
+    async with telegram() as there:
+        configure(home, f'[channels.telegram]\ntoken = "{TOKEN}"\napi_base = "{there.url}"\nallow = ["1"]\n')
+        store = await open_store("sqlite", home)
+        await received(store, SystemClock().now_ms() - 3 * 3_600_000)
+        await store.close()
+        found = (await visit(home))["channels"]
+        assert any("last received 3 hours ago" in each.found for each in found), found
 
 
 async def test_a_damaged_store_is_found_and_left_as_it_is(home: Path) -> None:

@@ -14,10 +14,11 @@ from holdfast.core.chats import Place
 from holdfast.core.people import PAIRING_MS, Asked, Pairing, code_digest
 from holdfast.drill.telegram.server import TOKEN, telegram
 from holdfast.errors import Stale
-from holdfast.ids import new_pairing_id
+from holdfast.ids import NodeId, new_pairing_id
 from holdfast.operations.people import Approval
 from holdfast.store import people
 from holdfast.store.opening import open_store
+from holdfast.store.store import Store
 from tests.web.house import open_house
 from tests.web.test_keys import KEY, made, status_with
 
@@ -47,6 +48,13 @@ async def asked(home: Path, user: str = "7", code: str = CODE) -> str:
     assert await store.database.write(lambda: people.ask(pairing)) is Asked.NEW
     await store.close()
     return id_
+
+
+async def received(store: Store, at: int) -> None:
+    """Let the account of Telegram have received."""
+    lease = await store.channels.claim("telegram", "telegram", NodeId("nod_x"))
+    assert lease
+    await store.channels.stage(lease, [], None, at)
 
 
 def open_chats(home: Path, **more: Any) -> Any:
@@ -164,6 +172,19 @@ async def test_accounts_are_shown_without_their_tokens(home: Path) -> None:
         assert TOKEN not in str(answer)
         assert await house.get("/api/channels/telegram") == row
         assert (await house.web.get("/api/channels/none")).status_code == 404
+
+
+async def test_when_an_account_last_received_is_a_metric(home: Path) -> None:
+    """The time of the last receive is the evidence that an account works."""
+    home.mkdir(exist_ok=True)
+    store = await open_store("sqlite", home)
+    await received(store, 1_700_000_000_500)
+    await store.close()
+    async with open_chats(home) as house:
+        found = (await house.web.get("/metrics")).text.splitlines()
+        assert 'holdfast_channel_last_receive_timestamp_seconds{account="telegram"} 1700000000.5' in found
+        # It is switched off.
+        assert 'holdfast_channel_connected{account="telegram",state="stopped"} 0' in found
 
 
 async def test_a_token_is_tried_and_not_kept(home: Path) -> None:

@@ -28,12 +28,13 @@ from holdfast.channels.registry import carriers_of
 from holdfast.channels.settings import KINDS, misconfigured
 from holdfast.channels.webhook.routes import added_route, configured_route
 from holdfast.channels.webhook.signatures import new_secret
-from holdfast.clock import SystemClock
+from holdfast.clock import Clock, SystemClock
 from holdfast.config import ChatSettings, Config, RouteConfig, load, placed, secrets
-from holdfast.core.chats import AccountState
+from holdfast.core.chats import AccountRecord, AccountState
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import BUILTIN, debt
 from holdfast.core.timekeeping import EARLIEST_MS, lead, span
+from holdfast.engine.command_sessions import ago
 from holdfast.errors import (
     ConfigInvalid,
     Damaged,
@@ -456,7 +457,14 @@ async def _accounts(patient: Patient) -> Findings:
             yield _fail("channels", f"{name}: {record.problem}", "see: holdfast channels show " + name)
         else:
             who = trial.bot_name or trial.bot_id
-            yield _ok("channels", f"{name}: {who}{f', {trial.bot_url}' if trial.bot_url else ''}")
+            url = f", {trial.bot_url}" if trial.bot_url else ""
+            yield _ok("channels", f"{name}: {who}{url}{_last_heard(record, patient.builder.clock)}")
+
+
+def _last_heard(record: AccountRecord | None, clock: Clock) -> str:
+    if record is None or record.last_receive_at is None:
+        return ""
+    return f", last received {ago(clock.now_ms() - record.last_receive_at)}"
 
 
 async def _tried(patient: Patient, name: str, settings: ChatSettings) -> ChannelTrial:

@@ -6,14 +6,16 @@ import asyncio
 import bisect
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from starlette.responses import Response
 
+from holdfast.core.chats import AccountState
 from holdfast.core.keys import ADMIN, LOCAL
 from holdfast.core.segments import SegmentState
 from holdfast.core.turns import TurnState
 from holdfast.errors import Unavailable
+from holdfast.operations.channels import ChannelView
 from holdfast.operations.gateway import Status
 from holdfast.operations.memories import Tally
 from holdfast.operations.services import ServerServices
@@ -100,7 +102,8 @@ class Metrics:
         status = await call.services.gateway.status()
         memory = await _tally(call.services) if status.problem is None else None
         of_memory = _of_memory(memory) if memory else ()
-        lines = [*_of_status(status), *of_memory, *self._of_process(lag_s), *self._meter.lines()]
+        accounts = await _accounts(call.services) if status.problem is None else ()
+        lines = [*_of_status(status), *of_memory, *_of_accounts(accounts), *self._of_process(lag_s), *self._meter.lines()]
         return Response("\n".join(lines) + "\n", media_type=MEDIA_TYPE)
 
     def _of_process(self, lag_s: float) -> Iterator[str]:
@@ -122,6 +125,27 @@ async def _tally(services: ServerServices) -> Tally | None:
     except Unavailable:
         # It has gone away since it was asked for everything else.
         return None
+
+
+async def _accounts(services: ServerServices) -> Sequence[ChannelView]:
+    try:
+        return (await services.channels.list()).items
+    except Unavailable:
+        return ()
+
+
+def _of_accounts(accounts: Sequence[ChannelView]) -> Iterator[str]:
+    """Yield how the accounts of chat platforms stand.  One whose last receive is old is deaf, whatever it says."""
+    if not accounts:
+        return
+    connected, heard = "holdfast_channel_connected", "holdfast_channel_last_receive_timestamp_seconds"
+    yield from _head(connected, "gauge", "Whether a chat account receives.")
+    for each in accounts:
+        yield _sample(connected, int(each.state is AccountState.CONNECTED), account=each.name, state=each.state)
+    yield from _head(heard, "gauge", "When the platform of a chat account last answered a receive.")
+    for each in accounts:
+        if each.last_receive_at is not None:
+            yield _sample(heard, each.last_receive_at / 1000, account=each.name)
 
 
 def _of_memory(memory: Tally) -> Iterator[str]:
