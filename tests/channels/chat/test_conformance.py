@@ -7,9 +7,6 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-
-import pytest
 
 from holdfast.channels.chat.account import ChatContext, ChatKind
 from holdfast.channels.chat.config import ChatSettings
@@ -28,7 +25,6 @@ from holdfast.channels.chat.port import (
 from holdfast.channels.port import Capabilities, MessageSize
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
 from holdfast.testing.chat import ChatConformance, Failure, FarSide, Shown, Where, Who
-from tests import scratch
 from tests.channels.chat.phone import SIZE
 from tests.channels.chat.platform import BOT, ScriptedPlatform
 
@@ -193,11 +189,6 @@ class ScriptedSide(FarSide):
 
 
 class _Scripted(ChatConformance):
-    @pytest.fixture
-    def home(self, tmp_path: Path) -> Path:
-        scratch.furnish(tmp_path)
-        return tmp_path
-
     @contextlib.asynccontextmanager
     async def far_side(self) -> AsyncIterator[FarSide]:
         platform = ScriptedPlatform(size=self.kind.capabilities.message_size or SIZE)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from pathlib import Path
 
 import httpx2
-import pytest
 
 from holdfast.channels.chat.port import Place
 from holdfast.channels.telegram.channel import TELEGRAM
@@ -16,7 +14,6 @@ from holdfast.drill.telegram.chats import Chat, Person
 from holdfast.drill.telegram.chats import Shown as Message
 from holdfast.drill.telegram.server import TOKEN, BotApiServer, Way, telegram
 from holdfast.testing.chat import ChatConformance, Failure, FarSide, Shown, Where, Who
-from tests import scratch
 from tests.engine.world import until
 
 TOPIC = 9
@@ -155,11 +152,6 @@ def _with_fences(message: Message) -> str:
 
 class TestTelegram(ChatConformance):
     kind = TELEGRAM
-
-    @pytest.fixture
-    def home(self, tmp_path: Path) -> Path:
-        scratch.furnish(tmp_path)
-        return tmp_path
 
     @contextlib.asynccontextmanager
     async def far_side(self) -> AsyncIterator[FarSide]:

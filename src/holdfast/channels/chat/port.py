@@ -23,6 +23,7 @@ from holdfast.core.chats import (
     RemoteFile,
 )
 from holdfast.core.delivery import Button
+from holdfast.errors import BadParameter
 
 __all__ = [
     "Batch",
@@ -116,8 +117,9 @@ class Platform(Protocol):
 
     Every call raises `Rejected` where the platform will never take it, `Unavailable` (with `retry_after_s` exactly as the
     platform said) where it certainly took nothing and may take it later, and `OutcomeUnknown` where that is unknown.  A
-    refused account is `AccountRefused`, a second consumer is `AccountTaken`; a call that a platform does not have is never
-    made, because the capabilities say so.
+    refused account is `AccountRefused`, a second consumer is `AccountTaken`.
+
+    A platform of plain text has the first three methods, and inherits the others: what it does not declare is not called.
     """
 
     async def identify(self) -> Bot:
@@ -131,42 +133,45 @@ class Platform(Protocol):
         """
         ...
 
-    async def receive(self, posted: Posted) -> Batch:
+    async def send(self, place: Place, message: Outgoing, key: str) -> str:
+        """Send one message and return the platform's id of it.  `key` is the same for each try of one message."""
+        ...
+
+    async def receive(self, posted: Posted) -> Batch:  # noqa: ARG002 - Others use it.
         """Read a request of the platform.  It is answered with success once the batch is durable.
 
         Raises `NotTrusted` where it does not prove that the platform sent it, and `BadParameter` where it cannot be read.
         An account that receives this way yields empty batches from `listen`, as proof that the platform still sends here.
         """
-        ...
-
-    async def send(self, place: Place, message: Outgoing, key: str) -> str:
-        """Send one message and return the platform's id of it.  `key` is the same for each try of one message."""
-        ...
+        raise BadParameter("this account takes no requests at this address")
 
     async def edit(self, place: Place, message_id: str, message: Outgoing) -> None:
-        """Change a message.  That it says so already is no error."""
-        ...
+        """Change a message, where the kind declares `edits`.  That it says so already is no error."""
+        raise NotImplementedError
 
     async def delete(self, place: Place, message_id: str) -> None:
-        """Remove a message.  That it is gone is no error."""
-        ...
+        """Remove a message, where the kind declares `deletes`.  That it is gone is no error."""
+        raise NotImplementedError
 
     async def type(self, place: Place) -> None:
-        """Show for a few seconds that the agent is at work."""
-        ...
+        """Show for a few seconds that the agent is at work, where the kind declares `typing`."""
+        raise NotImplementedError
 
     async def react(self, place: Place, message_id: str, emoji: str) -> None:
-        """Put a reaction on a message, in place of the bot's earlier one; an empty one takes it away."""
-        ...
+        """Put a reaction on a message, in place of the bot's earlier one, where the kind declares `reactions`.
+
+        An empty one takes it away.
+        """
+        raise NotImplementedError
 
     async def settle(self, press: Pressed, text: str) -> None:
-        """Tell the person who pressed a button what came of it."""
-        ...
+        """Tell the person who pressed a button what came of it, where the kind declares `buttons`."""
+        raise NotImplementedError
 
     async def fetch(self, file: RemoteFile, bytes_max: int) -> bytes:
-        """Return the content of a file.  Raises `Rejected` where it is larger."""
-        ...
+        """Return the content of a file, where the kind declares `files_in`.  Raises `Rejected` where it is larger."""
+        raise NotImplementedError
 
     async def offer(self, menu: Sequence[MenuEntry]) -> None:
-        """Replace the menu of commands."""
-        ...
+        """Replace the menu of commands, where the kind declares `menu`."""
+        raise NotImplementedError

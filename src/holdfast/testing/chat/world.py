@@ -20,6 +20,7 @@ from holdfast.clock import SystemClock
 from holdfast.config import Config, GatewayConfig, SessionsConfig
 from holdfast.core.chats import AccountRecord, AccountState, target_of
 from holdfast.core.delivery import Delivery, DeliveryState
+from holdfast.core.events import Text
 from holdfast.core.redaction import Redaction
 from holdfast.core.turns import SETTLED, Turn, TurnState
 from holdfast.engine.engine import Engine, Parts
@@ -150,6 +151,12 @@ class Gateway:
     async def asks(self, turn: Turn, text: str) -> bool:
         """Return whether a turn is to answer a text."""
         return await self.store.turns.asked(turn.id) == text
+
+    async def has_said(self, text: str) -> bool:
+        """Return whether these words of the last turn are durable."""
+        turns = await self.turns()
+        entries = await self.store.journal.read_turn(turns[-1].id) if turns else []
+        return any(isinstance(each.event, Text) and each.event.text == text for each in entries)
 
     async def has_state(self, state: AccountState) -> bool:
         """Return whether the account stands so with its platform."""

@@ -63,7 +63,7 @@ async def an_answer_grows_in_one_message_where_messages_can_be_edited(world: Wor
 
         gateway.platform.before_edit = is_known
         await world.far.write("hello")
-        await until(lambda: gateway.agent.heard)
+        await until(lambda: gateway.has_said("The answer is"))
         world.clock.skip(LONG_MS)
         begun = (await world.see("The answer is"))[0].message_id if world.can.edits else None
         play.release()
@@ -78,7 +78,7 @@ async def a_growing_answer_that_was_cut_off_is_completed_in_its_message(world: W
     play = InTwoSteps("The answer is", " forty-two.")
     async with world.gateway(play, stream="edit") as gateway:
         await world.far.write("hello")
-        await until(lambda: gateway.agent.heard)
+        await until(lambda: gateway.has_said("The answer is"))
         world.clock.skip(LONG_MS)
         if world.can.edits:
             (shown,) = await world.see("The answer is")
