@@ -62,6 +62,7 @@ async def a_platform_that_wants_a_pause_gets_exactly_that(world: World) -> None:
         assert [each for each in gateway.platform.calls if each.place == world.me] == before
         world.clock.skip(10_000)
         await world.see(HELLO, "You wrote: and this")
+        await gateway.answered()
         assert {each.key for each in gateway.platform.of("send") if each.text == HELLO} == {refused.key}
 
 
@@ -74,6 +75,7 @@ async def what_a_platform_did_not_take_is_sent_again(world: World) -> None:
         assert await world.texts() == []
         world.clock.skip(BACKOFF_MS)
         await world.see(HELLO)
+        await gateway.answered()
         first, second = gateway.platform.of("send")
         assert first.key == second.key
 
