@@ -233,6 +233,11 @@ class Carrier(Protocol):
         """
         ...
 
+    @property
+    def takes_files(self) -> bool:
+        """Whether a delivery may have a file."""
+        ...
+
     def check(self, target: str) -> None:
         """Raise `Rejected`, with the reason, for a target that no delivery can ever reach."""
         ...

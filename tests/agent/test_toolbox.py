@@ -88,6 +88,7 @@ def tools_of_all_kinds() -> list[Tool]:
         "fetch",
         "web_search",
         "send_message",
+        "send_file",
         "schedule",
         "delegate_task",
         "skill",

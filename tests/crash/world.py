@@ -81,6 +81,7 @@ class WorldCarrier:
 
     dedupes = False
     in_line = False
+    takes_files = False
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -203,9 +203,11 @@ class RecordingCarrier:
         finds: Sequence[str | Exception | Hang | None] = (),
         dedupes: bool = False,
         in_line: bool = False,
+        takes_files: bool = False,
     ) -> None:
         self.dedupes = dedupes
         self.in_line = in_line
+        self.takes_files = takes_files
         self.sent: list[Delivery] = []
         self.sought: list[Delivery] = []
         self._answers = list(answers)

@@ -39,7 +39,7 @@ async def at_work(store: Store, home: Path, script: list[Step]) -> AsyncIterator
     tools = [
         *file_tools(Workspace(home / "workspace"), Pool()),
         memory_tool(store.memories, Redaction(), SystemClock()),
-        schedule_tool(store.jobs, {}, Redaction(), SystemClock()),
+        schedule_tool(store.jobs, store.sessions.find, {}, Redaction(), SystemClock()),
     ]
     model = ScriptedModel(script)
     agent = ModelAgent(

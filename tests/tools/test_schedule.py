@@ -39,7 +39,9 @@ class Clock:
 
 
 def tool(store: Store, clock: Clock | None = None) -> Any:
-    return schedule_tool(store.jobs, {"chat": RecordingCarrier()}, Redaction([SECRET]), clock or Clock())
+    return schedule_tool(
+        store.jobs, store.sessions.find, {"chat": RecordingCarrier()}, Redaction([SECRET]), clock or Clock()
+    )
 
 
 def add(name: str = "report", schedule: str = "30 7 * * 1-5", **more: str) -> dict[str, str]:

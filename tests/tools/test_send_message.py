@@ -17,7 +17,7 @@ from holdfast.core.questions import About
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.turns import Mode, TurnState
 from holdfast.errors import Rejected
-from holdfast.ids import CallId
+from holdfast.ids import CallId, SessionId
 from holdfast.ports import Assignment, Stage
 from holdfast.store.store import Store
 from tests.engine.players import in_state
@@ -28,7 +28,7 @@ SECRET = "open-sesame-42"
 
 
 def tool(store: Store, carriers: Mapping[str, RecordingCarrier]) -> Any:
-    return send_message_tool(store.deliveries, carriers, Redaction([SECRET]), SystemClock())
+    return send_message_tool(store.deliveries, store.sessions.find, carriers, Redaction([SECRET]), SystemClock())
 
 
 def sending(store: Store, carriers: Mapping[str, RecordingCarrier], **args: object) -> ScriptedAgent:
@@ -50,6 +50,8 @@ class Twice:
         here = CallContext(session=work.session, turn=work.turn, call_id=CallId("call_1"), rest=stage.rest)
         self.results += [await self.tool.run(self.args, here) for _ in range(2)]
         return "done"
+
+    async def release(self, session_id: SessionId) -> None: ...
 
 
 async def test_a_message_goes_to_this_conversation_before_the_answer(open_it: Open) -> None:

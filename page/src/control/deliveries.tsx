@@ -4,7 +4,7 @@ import "./deliveries.css";
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { post, query } from "../api.ts";
-import { plural } from "../format.ts";
+import { bytes, plural } from "../format.ts";
 import { to } from "../router.ts";
 import { Button } from "../ui/button.tsx";
 import { Badge, CopyButton, Empty, Time, type Tone } from "../ui/parts.tsx";
@@ -110,7 +110,7 @@ function Message({ delivery }: { delivery: Delivery }) {
   return (
     <>
       <a class="rows-link" href={to.control("deliveries", delivery.id)}>
-        {delivery.text.trim() || "(empty)"}
+        {wordsOf(delivery)}
       </a>
       {delivery.error && delivery.state !== "delivered" && <span class="delivery-error">{delivery.error}</span>}
       <span class="delivery-way">
@@ -118,6 +118,13 @@ function Message({ delivery }: { delivery: Delivery }) {
       </span>
     </>
   );
+}
+
+/** Return what a delivery says in a list: the name of its file, and its text. */
+function wordsOf({ text, extra }: Delivery): string {
+  const said = text.trim();
+  if (!extra?.file) return said || "(empty)";
+  return said ? `${extra.file.name}: ${said}` : extra.file.name;
 }
 
 function Source({ delivery }: { delivery: Delivery }) {
@@ -166,9 +173,11 @@ function DeliveryDetail({ id }: { id: string }) {
       <div class="panel">
         <Facts facts={factsOf(value)} />
       </div>
-      <Section title="What is sent" aside={<CopyButton text={() => value.text} label="Copy the text" />}>
-        <pre class="panel delivery-whole">{value.text}</pre>
-      </Section>
+      {(value.text || !value.extra?.file) && (
+        <Section title="What is sent" aside={<CopyButton text={() => value.text} label="Copy the text" />}>
+          <pre class="panel delivery-whole">{value.text}</pre>
+        </Section>
+      )}
       {value.session_id && <OtherParts delivery={value} sessionId={value.session_id} />}
     </>
   );
@@ -177,8 +186,10 @@ function DeliveryDetail({ id }: { id: string }) {
 function factsOf(delivery: Delivery) {
   const { attempt = 0, repeats = 0, settled_at: settled } = delivery;
   const next = nextTry(delivery);
+  const file = delivery.extra?.file;
   return [
     { name: "What", value: partOf(delivery) },
+    { name: "File", value: file ? `${file.name} (${bytes(file.bytes)})` : null },
     { name: "From", value: <Source delivery={delivery} /> },
     { name: "Attempts", value: plural(attempt, "attempt") },
     { name: "Repeated", value: repeats > 0 ? plural(repeats, "time") : null },

@@ -35,6 +35,7 @@ from holdfast.agent.tools.memory import memory_tool
 from holdfast.agent.tools.port import CallContext, Tool
 from holdfast.agent.tools.process import ProcessTool
 from holdfast.agent.tools.schedule import schedule_tool
+from holdfast.agent.tools.send_file import send_file_tool
 from holdfast.agent.tools.send_message import send_message_tool
 from holdfast.agent.tools.session_search import session_search_tool
 from holdfast.agent.tools.skills import skill_tool
@@ -74,7 +75,7 @@ log = logging.getLogger(__name__)
 NOTES = "demonstration-notes.txt"
 DEMONSTRATION = "demonstration"
 # Tools that are there only where the configuration has something for them to work with.
-SOMETIMES = frozenset({"memory", "send_message", "web_search"})
+SOMETIMES = frozenset({"memory", "send_file", "send_message", "web_search"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,13 +309,17 @@ def _tools(
         session_search_tool(store.passages),
         todo_tool(store.journal),
         ask_user_tool(),
-        schedule_tool(store.jobs, carriers, redaction, clock),
+        schedule_tool(store.jobs, store.sessions.find, carriers, redaction, clock),
         skill_tool(Skills(builder.home / builder.config.agent.skills, TextFiles())),
     ]
     if memory.current:
         tools.append(memory_tool(store.memories, redaction, clock, memory.current))
     if carriers:
-        tools.append(send_message_tool(store.deliveries, carriers, redaction, clock))
+        tools.append(send_message_tool(store.deliveries, store.sessions.find, carriers, redaction, clock))
+    if any(carrier.takes_files for carrier in carriers.values()):
+        tools.append(
+            send_file_tool(workspace, store.deliveries, store.kept_files, store.sessions.find, carriers, redaction, clock)
+        )
     if provider := searcher(config.web_search):
         tools.append(web_search_tool(provider, hosts, search_host(config.web_search)))
     return tools

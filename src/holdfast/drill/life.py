@@ -62,6 +62,7 @@ class LedgerCarrier:
 
     dedupes = False
     in_line = False
+    takes_files = False
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

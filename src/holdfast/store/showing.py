@@ -132,6 +132,11 @@ class CardStore:
         await self._database.write(lambda: _write(_CLOSE_CARD, {"id": delivery_id, "now": now_ms}))
 
 
+def kept_id(content: bytes) -> str:
+    """Return what a content is kept under."""
+    return hashlib.sha256(content).hexdigest()
+
+
 class KeptFileStore:
     """The content of files on their way out.  It is kept beside the outbox, so that every node can send it."""
 
@@ -140,7 +145,7 @@ class KeptFileStore:
 
     async def keep(self, content: bytes, now_ms: int) -> str:
         """Keep a content and return its id, which is the same for the same content."""
-        id_ = hashlib.sha256(content).hexdigest()
+        id_ = kept_id(content)
         params: Params = {"id": id_, "data": base64.b64encode(content).decode(), "now": now_ms}
         await self._database.write(lambda: _write(_KEEP, params))
         return id_

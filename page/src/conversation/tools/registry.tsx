@@ -93,6 +93,7 @@ const RENDERERS: ReadonlyMap<string, Renderer> = new Map([
   ["read_file", readFile],
   ["schedule", argumentRenderer("clock", "Schedule", "name")],
   ["search_files", searchFiles],
+  ["send_file", argumentRenderer("send", "File", "path")],
   ["send_message", argumentRenderer("send", "Message", "text")],
   ["session_search", sessionSearch],
   ["skill", argumentRenderer("book", "Skill", "name")],

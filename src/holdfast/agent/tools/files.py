@@ -24,6 +24,7 @@ __all__ = ["Workspace", "file_tools"]
 
 # A model does not read a larger file in one piece.
 FILE_MAX_BYTES = 10_000_000
+READ_LESS = "use search_files, or head and tail in the terminal"
 READ_LINES_MAX = 2_000
 READ_MAX_CHARS = 40_000
 READ_MAX_S = 10.0
@@ -132,7 +133,7 @@ class Files:
             raise Rejected("old and new are the same: there is nothing to change")
         path = self._workspace.resolve(args.path)
         self._refuse_git(path)
-        content = _content(self._workspace, path, args.path)
+        content = content_of(self._workspace, path, args.path)
         try:
             # Decoded exactly, with line ends: the unchanged part must stay the same byte by byte.
             text = content.decode("utf-8")
@@ -201,7 +202,7 @@ def read_file(request: ReadRequest) -> str:
 
 def _read(workspace: Workspace, args: ReadFile) -> str:
     path = workspace.resolve(args.path)
-    content = _content(workspace, path, args.path)
+    content = content_of(workspace, path, args.path)
     text, encoding = _decoded(content, args.path)
     lines = text.splitlines()
     if not lines:
@@ -225,31 +226,31 @@ def _read(workspace: Workspace, args: ReadFile) -> str:
     return "\n".join([*shown, *notes])
 
 
-def _content(workspace: Workspace, path: Path, text: str) -> bytes:
-    """Return the content of a file, without following a link that has just been put there."""
+def content_of(workspace: Workspace, path: Path, text: str, bytes_max: int = FILE_MAX_BYTES, hint: str = READ_LESS) -> bytes:
+    """Return the content of a file, without following a link that has just been put there.
+
+    Raises `Rejected` for a larger one, with a hint what to do instead; `text` is the path as it was named.
+    """
     if path == workspace.root:
         raise Rejected(_FOLDER.format(text))
     with workspace.folder(path.parent) as folder:
         # Non-blocking, because it may be a pipe without a writer.
         file = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:
-        _check_readable(os.fstat(file), text)
+        _check_readable(os.fstat(file), text, bytes_max, hint)
         with os.fdopen(file, "rb", closefd=False) as opened:
-            return opened.read(FILE_MAX_BYTES + 1)
+            return opened.read(bytes_max)
     finally:
         os.close(file)
 
 
-def _check_readable(found: os.stat_result, text: str) -> None:
+def _check_readable(found: os.stat_result, text: str, bytes_max: int, hint: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise Rejected(_FOLDER.format(text))
     if not stat.S_ISREG(found.st_mode):
         raise Rejected(f"{text!r} is no ordinary file")
-    if found.st_size > FILE_MAX_BYTES:
-        raise Rejected(
-            f"{text!r} has {found.st_size} bytes, and {FILE_MAX_BYTES} can be read at most; "
-            "use search_files, or head and tail in the terminal"
-        )
+    if found.st_size > bytes_max:
+        raise Rejected(f"{text!r} has {found.st_size} bytes, and {bytes_max} can be read at most; {hint}")
 
 
 def _standing(name: str, folder: int) -> os.stat_result | None:

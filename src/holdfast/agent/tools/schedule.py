@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast import cron
 from holdfast.agent.tools.port import CallContext, StructTool
-from holdfast.agent.tools.targets import APPROVAL_EXPIRES_MS, own_target
+from holdfast.agent.tools.targets import APPROVAL_EXPIRES_MS, FindSession, check_owner, own_target
 from holdfast.clock import Clock
 from holdfast.core.effects import Effect
 from holdfast.core.questions import ONCE_CHOICES, About, Question, fingerprint
@@ -63,10 +63,10 @@ class ScheduleArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def schedule_tool(
-    jobs: JobStore, carriers: Mapping[str, Carrier], redaction: Redaction, clock: Clock
+    jobs: JobStore, find: FindSession, carriers: Mapping[str, Carrier], redaction: Redaction, clock: Clock
 ) -> StructTool[ScheduleArgs]:
     """Return the tool for the caller's jobs."""
-    calendar = _Calendar(jobs, Targets(carriers), redaction, clock)
+    calendar = _Calendar(jobs, find, Targets(carriers), redaction, clock)
     return StructTool(
         name=NAME,
         description="Have something done later by itself, again and again or once; list and remove what is planned.",
@@ -81,8 +81,9 @@ def schedule_tool(
 class _Calendar:
     """The jobs of the caller."""
 
-    def __init__(self, jobs: JobStore, targets: Targets, redaction: Redaction, clock: Clock) -> None:
+    def __init__(self, jobs: JobStore, find: FindSession, targets: Targets, redaction: Redaction, clock: Clock) -> None:
         self._jobs = jobs
+        self._find = find
         self._targets = targets
         self._redaction = redaction
         self._clock = clock
@@ -93,7 +94,7 @@ class _Calendar:
             return None
         deliver = own_target(context) if args.deliver == HERE else None if args.deliver in NOWHERE else args.deliver
         if deliver is not None and deliver != own_target(context):
-            self._targets.find(deliver)
+            await check_owner(context, deliver, self._targets.find(deliver), self._find)
         if context.turn.mode is Mode.SYNCHRONOUS:
             raise Rejected("a job needs a person's approval, and nobody can be asked here; say in your answer what to plan")
         bound = fingerprint(tool=NAME, name=args.name, schedule=args.schedule, prompt=args.prompt, deliver=args.deliver)

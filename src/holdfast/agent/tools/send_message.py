@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from holdfast.agent.tools.port import CallContext, StructTool
-from holdfast.agent.tools.targets import ask_for, own_target
+from holdfast.agent.tools.targets import FindSession, ask_for, check_owner, own_target, target_of
 from holdfast.clock import Clock
 from holdfast.core.delivery import Delivery, delivery_id
 from holdfast.core.effects import Effect
@@ -33,20 +33,20 @@ class SendMessageArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 def send_message_tool(
-    deliveries: DeliveryStore, carriers: Mapping[str, Carrier], redaction: Redaction, clock: Clock
+    deliveries: DeliveryStore, find: FindSession, carriers: Mapping[str, Carrier], redaction: Redaction, clock: Clock
 ) -> StructTool[SendMessageArgs]:
     """Return the tool that sends through the outbox."""
     targets = Targets(carriers)
 
     async def ask(args: SendMessageArgs, context: CallContext) -> Question | None:
-        target = _target(args, context, targets)
-        targets.find(target)
+        target = target_of(args.target, context, targets)
+        await check_owner(context, target, targets.find(target), find)
         if target == own_target(context):
             return None
         return ask_for(context, NAME, target, args.text, "May I send this to", clock.now_ms())
 
     async def send(args: SendMessageArgs, context: CallContext) -> str:
-        target = _target(args, context, targets)
+        target = target_of(args.target, context, targets)
         parts = _parts(targets.find(target), redaction.text(args.text))
         sent = [await deliveries.enqueue(each) for each in _deliveries(parts, target, context, clock.now_ms())]
         count = f" in {len(sent)} parts" if len(sent) > 1 else ""
@@ -63,14 +63,6 @@ def send_message_tool(
         action=send,
         asks=ask,
         reads_private=False,
-    )
-
-
-def _target(args: SendMessageArgs, context: CallContext, targets: Targets) -> str:
-    if target := args.target.strip() or own_target(context):
-        return target
-    raise Rejected(
-        f"this conversation has no address to send to: say it in your answer, or name a target; {targets.named()}"
     )
 
 

@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from holdfast.agent.tools.port import CallContext
+from holdfast.core.keys import LOCAL
 from holdfast.core.questions import APPROVAL_CHOICES, About, Question, fingerprint
+from holdfast.core.sessions import Session
 from holdfast.core.turns import Mode
 from holdfast.errors import Rejected
+from holdfast.ports import Carrier
+from holdfast.targets import Targets
 
 APPROVAL_EXPIRES_MS = 24 * 3_600_000
 _SHOWN_CHARS = 500
 
 
+def target_of(named: str, context: CallContext, targets: Targets) -> str:
+    """Return the target of a call: the one that it names, or its conversation.  Raises `Rejected` where there is none."""
+    if target := named.strip() or own_target(context):
+        return target
+    raise Rejected(
+        f"this conversation has no address to send to: say it in your answer, or name a target; {targets.named()}"
+    )
+
+
 def own_target(context: CallContext) -> str | None:
     """Return the target of this conversation, if it has one."""
     return context.turn.reply_to
+
+
+# Finds the open session of an owner by its key.
+FindSession = Callable[[str, str], Awaitable[Session | None]]
+
+
+async def check_owner(context: CallContext, target: str, carrier: Carrier, find: FindSession) -> None:
+    """Refuse a chat that is not the person's own.  Only turns of the operator send to the chats of others."""
+    owner = context.session.owner
+    if target == own_target(context) or owner == LOCAL or not carrier.in_line:
+        return
+    if await find(owner, target) is None:
+        raise Rejected(f"{target} is not a chat of {owner}, and only the operator sends to the chats of others")
 
 
 def ask_for(context: CallContext, tool: str, target: str, text: str, wish: str, now_ms: int) -> Question:

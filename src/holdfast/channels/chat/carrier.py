@@ -38,6 +38,10 @@ class ChatCarrier:
         size = account.capabilities.message_size
         self._size = size and MessageSize(most=size.most - _MARGIN, unit=size.unit)
 
+    @property
+    def takes_files(self) -> bool:
+        return self._account.capabilities.files_out
+
     def check(self, target: str) -> None:
         self._place(target)
 

@@ -32,6 +32,7 @@ class FileCarrier:
     # The file is searched for the id before a delivery is written again.
     dedupes = True
     in_line = False
+    takes_files = False
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

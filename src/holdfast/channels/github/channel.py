@@ -36,6 +36,7 @@ class GithubCarrier:
     # Only the newest comments are searched, so a comment that is written again can be there twice.
     dedupes = False
     in_line = False
+    takes_files = False
 
     def __init__(self, egress: Egress, base_url: str, token: str, token_env: str, clock: Clock) -> None:
         self._client = GithubClient(egress, base_url, token, token_env, clock)

@@ -41,6 +41,7 @@ class UrlCarrier:
     # Standard Webhooks ask a receiver to drop an id that it has seen.
     dedupes = True
     in_line = False
+    takes_files = False
 
     def __init__(self, egress: Egress, secret: str, clock: Clock) -> None:
         self._client = UrlClient(egress, _checked(secret), clock)
