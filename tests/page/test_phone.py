@@ -7,7 +7,7 @@ from playwright.async_api import Page, expect
 from tests.page.browser import PHONE, needs_browser
 from tests.page.model import a_model
 from tests.page.scene import furnish
-from tests.page.test_access import CONTROL
+from tests.page.test_access import control_pages
 
 pytestmark = needs_browser
 # The minimum size of a touch target (WCAG 2.2, 2.5.8).
@@ -42,7 +42,7 @@ async def test_everything_fits_on_a_phone() -> None:
             await page.goto(f"{visit.url}/#/s/{session}")
             await expect(page.get_by_role("article").first).to_be_visible()
             await fits(page)
-        for name in CONTROL:
+        for name in await control_pages(page):
             await page.goto(f"{visit.url}/#/control/{name}")
             await expect(page.get_by_role("main").get_by_role("heading", level=1)).to_be_visible()
             await expect(page.get_by_role("status", name="Loading")).to_have_count(0)

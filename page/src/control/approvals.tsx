@@ -29,7 +29,7 @@ export function ApprovalsPage() {
       <Section title="Waiting for you">
         <Listing list={list} empty={<NoQuestions />}>
           {(items) => (
-            <ul class="asked-list">
+            <ul class="cards">
               {items.map((approval) => (
                 <li key={`${approval.turn_id}/${approval.question_id}`} class="asked">
                   <h3 class="asked-where">

@@ -196,6 +196,7 @@ interface TextFieldProps {
   label: string;
   hint?: ComponentChildren;
   problem?: string | undefined;
+  type?: "text" | "password" | "url";
   required?: boolean;
   maxLength?: number;
   /** Which keys a phone shows. */
@@ -206,10 +207,11 @@ interface TextFieldProps {
   placeholder?: string;
   value: string;
   onInput: (value: string) => void;
+  onPaste?: (event: ClipboardEvent) => void;
 }
 
 /** A labelled line of text for a name, an address or a number: no autocompletion, no spell checking. */
-export function TextField({ label, hint, problem, value, onInput, ...rest }: TextFieldProps) {
+export function TextField({ label, hint, problem, type = "text", value, onInput, ...rest }: TextFieldProps) {
   return (
     <Field label={label} hint={hint} problem={problem}>
       {(control) => (
@@ -218,6 +220,8 @@ export function TextField({ label, hint, problem, value, onInput, ...rest }: Tex
           spellcheck={false}
           {...rest}
           {...control}
+          // Its declaration wants to know one of them, because each may have other roles; this has none.
+          type={type as "text"}
           value={value}
           onInput={(event) => onInput(event.currentTarget.value)}
         />

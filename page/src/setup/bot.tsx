@@ -8,11 +8,11 @@ import { RestartButton } from "../control/restart.tsx";
 import { to } from "../router.ts";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { Field, Spinner, WebLink } from "../ui/parts.tsx";
+import { Spinner, WebLink } from "../ui/parts.tsx";
 import { useLoaded } from "../ui/requests.ts";
 import type { ChannelTrial, ChannelView, PairingView, PersonView } from "../wire.ts";
 import { BotWizard, tokenIn } from "./bot_wizard.ts";
-import { WizardFrame } from "./frame.tsx";
+import { Failure, WizardFrame } from "./frame.tsx";
 
 const POLL_MS = 2_000;
 const BOT_FATHER = "https://t.me/BotFather";
@@ -107,24 +107,19 @@ function TokenForm({ wizard }: StepProps) {
 function Token({ wizard: { token } }: StepProps) {
   const hint = "It is kept as a secret in the configuration. The whole message of @BotFather is fine too.";
   return (
-    <Field label="Token" hint={hint}>
-      {(control) => (
-        <input
-          {...control}
-          type="password"
-          autocomplete="off"
-          spellcheck={false}
-          value={token.value}
-          onInput={(event) => {
-            token.value = event.currentTarget.value;
-          }}
-          onPaste={(event) => {
-            event.preventDefault();
-            token.value = tokenIn(event.clipboardData?.getData("text") ?? "");
-          }}
-        />
-      )}
-    </Field>
+    <TextField
+      label="Token"
+      hint={hint}
+      type="password"
+      value={token.value}
+      onInput={(text) => {
+        token.value = text;
+      }}
+      onPaste={(event) => {
+        event.preventDefault();
+        token.value = tokenIn(event.clipboardData?.getData("text") ?? "");
+      }}
+    />
   );
 }
 
@@ -188,24 +183,13 @@ function BotTrial({ wizard }: StepProps) {
 
 function TrialResult({ trial, twin }: { trial: ChannelTrial; twin: ChannelView | null }) {
   if (twin) {
+    const hint = "make another bot, and paste its token";
     return (
-      <div class="setup-failed" role="alert">
-        <p>
-          <strong>This is the bot of the account {twin.name}.</strong> A bot can be used by one account only.
-        </p>
-        <p>What to do: make another bot, and paste its token.</p>
-      </div>
+      <Failure lead={`This is the bot of the account ${twin.name}.`} text="A bot has one account only." hint={hint} />
     );
   }
   if (trial.ok) return <BotFound trial={trial} />;
-  return (
-    <div class="setup-failed" role="alert">
-      <p>
-        <strong>It does not work yet:</strong> {trial.problem}
-      </p>
-      {trial.hint && <p>What to do: {trial.hint}.</p>}
-    </div>
-  );
+  return <Failure lead="It does not work yet:" text={trial.problem} hint={trial.hint} />;
 }
 
 function BotFound({ trial }: { trial: ChannelTrial }) {
@@ -260,15 +244,7 @@ function OwnRequests({ account, onDecided }: { account: string; onDecided: () =>
   const own = requests.listed.value.items?.filter((each) => each.account === account) ?? [];
   const problem = channel.value.value?.problem;
   const refresh = () => Promise.all([requests.refresh(), onDecided()]);
-  if (problem) {
-    return (
-      <div class="setup-failed" role="alert">
-        <p>
-          <strong>The bot is not connected:</strong> {problem}
-        </p>
-      </div>
-    );
-  }
+  if (problem) return <Failure lead="The bot is not connected:" text={problem} />;
   if (own.length > 0) return <RequestList requests={own} suggested="operator" onDecided={refresh} />;
   return (
     <p class="setup-waiting">

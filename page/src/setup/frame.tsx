@@ -55,3 +55,22 @@ function Steps<Step extends string>({ wizard, titles }: Omit<WizardFrameProps<St
     </ol>
   );
 }
+
+interface FailureProps {
+  /** What happened, in a few words. */
+  lead: string;
+  text: string | null;
+  hint?: string | null;
+}
+
+/** What does not work, and what to do. */
+export function Failure({ lead, text, hint }: FailureProps) {
+  return (
+    <div class="setup-failed" role="alert">
+      <p>
+        <strong>{lead}</strong> {text}
+      </p>
+      {hint && <p>What to do: {hint}.</p>}
+    </div>
+  );
+}

@@ -1,12 +1,13 @@
 /** The steps of the set-up wizard. */
 
 import { useState } from "preact/hooks";
-import { ErrorNotice } from "../control/parts.tsx";
+import { ErrorNotice, TextField } from "../control/parts.tsx";
 import { duration, plural } from "../format.ts";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { Badge, Field, Spinner } from "../ui/parts.tsx";
+import { Badge, Spinner } from "../ui/parts.tsx";
 import type { Trial as TrialView } from "../wire.ts";
+import { Failure } from "./frame.tsx";
 import { isInUse, type ModelWizard, type Provider } from "./model_wizard.ts";
 
 /** Step one: the provider. */
@@ -74,21 +75,16 @@ function isMissing(wizard: ModelWizard): boolean {
 function Key({ wizard }: { wizard: ModelWizard }) {
   const provider = wizard.provider.value!;
   return (
-    <Field label={provider.needs_key ? "Key" : "Key (optional)"} hint={keyHint(provider)}>
-      {(control) => (
-        <input
-          {...control}
-          type="password"
-          autocomplete="off"
-          spellcheck={false}
-          placeholder={provider.has_key ? "current key" : ""}
-          value={wizard.key.value}
-          onInput={(event) => {
-            wizard.key.value = event.currentTarget.value;
-          }}
-        />
-      )}
-    </Field>
+    <TextField
+      label={provider.needs_key ? "Key" : "Key (optional)"}
+      hint={keyHint(provider)}
+      type="password"
+      placeholder={provider.has_key ? "current key" : ""}
+      value={wizard.key.value}
+      onInput={(text) => {
+        wizard.key.value = text;
+      }}
+    />
   );
 }
 
@@ -103,21 +99,16 @@ function Address({ wizard }: { wizard: ModelWizard }) {
   const usual = !provider.needs_address;
   const hint = usual ? "Only if it is not the default address." : "The address of its API.";
   return (
-    <Field label={usual ? "Address (optional)" : "Address"} hint={hint}>
-      {(control) => (
-        <input
-          {...control}
-          type="url"
-          autocomplete="off"
-          spellcheck={false}
-          placeholder="https://…"
-          value={wizard.baseUrl.value}
-          onInput={(event) => {
-            wizard.baseUrl.value = event.currentTarget.value;
-          }}
-        />
-      )}
-    </Field>
+    <TextField
+      label={usual ? "Address (optional)" : "Address"}
+      hint={hint}
+      type="url"
+      placeholder="https://…"
+      value={wizard.baseUrl.value}
+      onInput={(text) => {
+        wizard.baseUrl.value = text;
+      }}
+    />
   );
 }
 
@@ -140,17 +131,12 @@ export function ModelChoice({ wizard }: { wizard: ModelWizard }) {
         </p>
       )}
       {models.length > 0 && <ModelList models={models} wizard={wizard} />}
-      <Field label="Model" hint={`As the provider spells it, such as ${wizard.provider.value!.example}`}>
-        {(control) => (
-          <input
-            {...control}
-            autocomplete="off"
-            spellcheck={false}
-            value={wizard.model.value}
-            onInput={(event) => wizard.chooseModel(event.currentTarget.value)}
-          />
-        )}
-      </Field>
+      <TextField
+        label="Model"
+        hint={`As the provider spells it, such as ${wizard.provider.value!.example}`}
+        value={wizard.model.value}
+        onInput={(text) => wizard.chooseModel(text)}
+      />
       {wizard.problem.value !== undefined && <ErrorNotice error={wizard.problem.value} />}
       <div class="setup-actions">
         <Button onClick={() => wizard.move("access")}>Back</Button>
@@ -208,7 +194,8 @@ export function ModelTest({ wizard }: { wizard: ModelWizard }) {
           <Spinner label="Testing" /> Testing the model. This takes longer if it has to be loaded first.
         </p>
       )}
-      {trial && (trial.ok ? <Answered trial={trial} /> : <Failed trial={trial} />)}
+      {trial?.ok && <Answered trial={trial} />}
+      {trial?.ok === false && <Failure lead="It did not answer:" text={trial.problem} hint={trial.hint} />}
       {wizard.problem.value !== undefined && <ErrorNotice error={wizard.problem.value} />}
       <div class="setup-actions">
         <Button onClick={() => wizard.move("model")}>Back</Button>
@@ -233,16 +220,5 @@ function Answered({ trial }: { trial: TrialView }) {
         <Icon name="check" size={16} /> It answered in {duration(trial.took_ms)}.
       </figcaption>
     </figure>
-  );
-}
-
-function Failed({ trial }: { trial: TrialView }) {
-  return (
-    <div class="setup-failed" role="alert">
-      <p>
-        <strong>It did not answer:</strong> {trial.problem}
-      </p>
-      {trial.hint && <p>What to do: {trial.hint}.</p>}
-    </div>
   );
 }

@@ -19,8 +19,8 @@ export function AccountCard({ account }: { account: ChannelView }) {
   const status = accountStatus(account);
   const kind = channelOf(account.kind);
   return (
-    <article class="panel account" aria-label={account.name}>
-      <header class="account-head">
+    <article class="panel card" aria-label={account.name}>
+      <header class="channel-head">
         <Icon name={kind.icon} />
         <h2>{account.name}</h2>
         {account.kind !== account.name && <span class="faint">{kind.name}</span>}
@@ -42,8 +42,8 @@ export function AccountCard({ account }: { account: ChannelView }) {
 
 function Trouble({ account, advice }: { account: ChannelView; advice: string }) {
   return (
-    <div class={`account-trouble ${accountStatus(account).tone}`}>
-      {account.problem && <p class="account-problem">{account.problem}.</p>}
+    <div class={`channel-trouble ${accountStatus(account).tone}`}>
+      {account.problem && <p class="channel-problem">{account.problem}.</p>}
       {advice && <p>{advice}</p>}
     </div>
   );
@@ -78,7 +78,7 @@ function AccountActions({ account }: { account: ChannelView }) {
   };
   return (
     <div>
-      <div class="account-actions">
+      <div class="channel-actions">
         <Button icon="plane" disabled={testing.busy.value} onClick={test}>
           {testing.busy.value ? "Testing…" : "Test"}
         </Button>
@@ -107,14 +107,14 @@ function showConversations(channel: string): void {
 function TestResult({ trial }: { trial: ChannelTrial }) {
   if (trial.ok) {
     return (
-      <p class="account-result good">
+      <p class="channel-result good">
         <Icon name="check" size={16} />
         <span>It works: the platform knows this account as {trial.bot_name ?? trial.bot_id}.</span>
       </p>
     );
   }
   return (
-    <p class="account-result bad">
+    <p class="channel-result bad">
       <Icon name="warning" size={16} />
       <span>
         It does not work: {trial.problem}. {trial.hint && `What to do: ${trial.hint}.`}

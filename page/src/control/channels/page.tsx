@@ -42,7 +42,7 @@ function AccountsPage() {
       {accounts && <Unstarted accounts={accounts} onStarted={list.refresh} />}
       <Listing list={list} empty={<NoAccounts />}>
         {(accounts) => (
-          <ul class="accounts">
+          <ul class="cards">
             {accounts.map((account) => (
               <li key={account.name}>
                 <AccountCard account={account} />

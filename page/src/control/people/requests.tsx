@@ -23,7 +23,7 @@ export function RequestList({ requests, suggested, onDecided }: RequestListProps
   const [asked, setAsked] = useState<{ request: PairingView; decision: Decision } | null>(null);
   return (
     <>
-      <ul class="requests">
+      <ul class="cards">
         {requests.map((request) => (
           <li key={request.id}>
             <RequestCard
@@ -47,7 +47,7 @@ interface RequestCardProps {
 
 function RequestCard({ request, suggested, onDecide }: RequestCardProps) {
   return (
-    <article class="panel request" aria-label={`Request of ${nameOf(request)}`}>
+    <article class="panel card" aria-label={`Request of ${nameOf(request)}`}>
       <header class="request-head">
         <h3 dir="auto">{nameOf(request)}</h3>
         <p>

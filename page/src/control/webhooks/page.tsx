@@ -42,7 +42,7 @@ function RoutesPage() {
       </PageHead>
       <Listing list={list} empty={<NoRoutes />}>
         {(routes) => (
-          <ul class="routes">
+          <ul class="cards">
             {routes.map((route) => (
               <li key={route.name}>
                 <RouteCard route={route} />
@@ -59,7 +59,7 @@ function RoutesPage() {
 
 function RouteCard({ route }: { route: RouteView }) {
   return (
-    <article class="panel route">
+    <article class="panel card">
       <div class="route-head">
         <h2>
           <a href={to.control("webhooks", route.name)}>{route.name}</a>
@@ -112,7 +112,7 @@ function RoutePage({ name }: { name: string }) {
 
 function RouteFacts({ route }: { route: RouteView }) {
   return (
-    <div class="panel route">
+    <div class="panel card">
       <RouteMarks route={route} />
       <Address path={route.path} />
       <p class="route-prompt whole">{route.prompt}</p>
