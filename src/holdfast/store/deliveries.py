@@ -138,6 +138,7 @@ _REDIRECT = """
      WHERE target = :from AND (state IN ('pending', 'sending', 'retry') OR (state = 'unknown' AND repeats = 0))
  RETURNING id
 """
+_REDIRECT_CARDS = "UPDATE cards SET target = :to WHERE target = :from AND closed_at IS NULL"
 _OLD_NOTICE = "turn_id IS NULL AND settled_at <= :before"
 
 
@@ -176,9 +177,12 @@ class DeliveryStore:
         return await self._database.write(lambda: _notify(parts), wakes=lambda _: ("deliveries",))
 
     async def redirect(self, from_target: str, to_target: str) -> int:
-        """Send what has not left yet to another target, because a chat has got another name; returns how many."""
+        """Send what has not left yet to another target, because a chat has got another name; returns how many.
+
+        What is open there is answered at the other target too.
+        """
         params = {"from": from_target, "to": to_target}
-        return await self._database.write(lambda: _count(_REDIRECT, params), wakes=lambda _: ("deliveries",))
+        return await self._database.write(lambda: _redirect(params), wakes=lambda _: ("deliveries",))
 
     async def forget_notices(self, before: int) -> int:
         """Delete the notices that came to rest before a time; returns how many."""
@@ -390,6 +394,12 @@ def lose_held(dialect: Dialect, now_ms: int, limit: int, dedupes: Collection[str
         if ids:
             yield Run(sql.format(ids=dialect.each("ids")), {"ids": rows.encode(ids), "now": now_ms})
     return len(held)
+
+
+def _redirect(params: Params) -> Transaction[int]:
+    redirected = yield from _count(_REDIRECT, params)
+    yield Run(_REDIRECT_CARDS, params)
+    return redirected
 
 
 def _count(sql: str, params: Params) -> Transaction[int]:

@@ -331,6 +331,21 @@ async def test_the_operator_sees_exactly_what_is_to_be_allowed(open_it: Open) ->
         assert "read_it" in "".join(chat.phone.texts())
 
 
+async def test_a_question_is_answered_where_its_chat_has_moved(open_it: Open) -> None:
+    async with chatting(open_it, asking(CHOICE)) as (chat, engine):
+        turn_id = await say(engine)
+        await until(chat.phone.texts)
+        await until(lambda: chat.store.cards.open_at(TARGET))
+        await at_rest(chat.store, turn_id)
+        await chat.store.deliveries.redirect(TARGET, "telegram:-100")
+        assert await chat.presses.take_answer(chat.account, wrote(Place(chat_id="-100"), "1", "2"), Role.GUEST)
+        await until(lambda: "coffee" in chat.phone.texts())
+        await at_rest(chat.store, turn_id)
+        await chat.lines.look()
+        # The message is edited where it is.
+        assert chat.phone.texts()[0] == "Tea or coffee?\n\n**coffee**"
+
+
 async def test_a_strangers_name_is_no_markup_where_the_request_is_settled(open_it: Open) -> None:
     pairing = Pairing(
         id=new_pairing_id(0),

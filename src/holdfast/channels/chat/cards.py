@@ -47,6 +47,7 @@ class Cards:
         message_id = settled.delivery.receipt
         if message_id is None or not self._account.capabilities.edits:
             return
-        place = place_named(settled.card.target.partition(":")[2])
+        # Where it was sent: a chat that has moved since counts its messages anew.
+        place = place_named(settled.delivery.target.partition(":")[2])
         message = Outgoing(text=f"{settled.delivery.text}\n\n**{how_settled(settled.answer)}**")
         await self._budget.call(place, lambda: self._account.platform.edit(place, message_id, message))
