@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ from holdfast.operations.messages import Messages
 from holdfast.operations.offline import absent, offline
 from holdfast.operations.people import Pairings, People
 from holdfast.operations.processes import Processes
+from holdfast.operations.projection import project
 from holdfast.operations.services import ServerServices, Services, nouns
 from holdfast.operations.sessions import Sessions, unrepaired
 from holdfast.operations.turns import Turns
@@ -121,8 +122,9 @@ class ServiceParts:
     def server_services(self, upkeep: Upkeep, caller: Caller = OPERATOR) -> ServerServices:
         """Return the services for a caller of the gateway's own web server."""
         services = self.services(caller)
-        return ServerServices(
-            **{each.name: getattr(services, each.name) for each in fields(services)},
+        return project(
+            ServerServices,
+            services,
             messages=Messages(store=self.store, caller=caller, clock=self.clock, engine=services.gateway.engine),
             uploads=UploadedFiles(caller=caller, workspace=self.workspace, trusted_owners=self.trusted_owners),
             chat_requests=ChatRequests(store=self.store, clock=self.clock, accounts=self.accounts),

@@ -6,7 +6,7 @@ import click
 
 from holdfast.cli.answer import rested
 from holdfast.cli.cards import decided, how_to_answer, question, shortened
-from holdfast.cli.frame import Frame, console, limit_option, moment, print_json, print_table, say, with_json
+from holdfast.cli.frame import Frame, console, limit_option, moment, print_json, print_outcome, print_table, say, with_json
 from holdfast.cli.sessions import find as find_session
 from holdfast.core.questions import About, Decision
 from holdfast.errors import Rejected
@@ -78,10 +78,11 @@ async def _decide(frame: Frame, name: str, decision: Decision, as_json: bool) ->
         said = decided(asked, yes=decision is not Decision.DENY, length=decision)
         await services.turns.answer(asked.turn_id, Answer(text=said, question_id=asked.question_id))
         turn = await rested(services, asked.turn_id)
-    if as_json:
-        print_json({"id": asked.id, "decision": decision, "turn": turn})
-    else:
-        say(f"{asked.id}: {_SAID[decision]} The turn is {turn.state}.")
+    print_outcome(
+        {"id": asked.id, "decision": decision, "turn": turn},
+        f"{asked.id}: {_SAID[decision]} The turn is {turn.state}.",
+        as_json,
+    )
 
 
 _SAID = {
@@ -115,7 +116,4 @@ async def revoke(frame: Frame, grant: str, as_json: bool) -> None:
     """Revoke GRANT, so that you are asked again."""
     async with frame.services() as services:
         taken = await services.approvals.revoke(grant)
-    if as_json:
-        print_json(taken)
-    else:
-        say(f"{taken.id} is taken back: {shortened(taken.text, _TEXT_MAX)}")
+    print_outcome(taken, f"{taken.id} is taken back: {shortened(taken.text, _TEXT_MAX)}", as_json)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import click
 
-from holdfast.cli.frame import Frame, limit_option, moment, print_fields, print_json, print_table, say, with_json
+from holdfast.cli.frame import (
+    Frame,
+    limit_option,
+    moment,
+    print_fields,
+    print_json,
+    print_outcome,
+    print_table,
+    with_json,
+)
 from holdfast.cli.sessions import find
 from holdfast.core.delivery import DeliveryState
 from holdfast.ids import DeliveryId
@@ -60,10 +69,7 @@ async def retry(frame: Frame, delivery: str, as_json: bool) -> None:
     """Send DELIVERY again after it was given up."""
     async with frame.services() as services:
         found = await services.deliveries.retry(DeliveryId(delivery))
-    if as_json:
-        print_json(found)
-    else:
-        say(f"{found.id} is sent again now; see: holdfast deliveries show {found.id}", soft_wrap=True)
+    print_outcome(found, f"{found.id} is sent again now; see: holdfast deliveries show {found.id}", as_json, soft_wrap=True)
 
 
 def _why(error: str | None) -> str:

@@ -222,6 +222,14 @@ def print_view(title: str, view: object, as_json: bool) -> None:
         print_fields(title, view)
 
 
+def print_outcome(result: object, sentence: str, as_json: bool, *, soft_wrap: bool = False) -> None:
+    """Print what a command has done: its result as JSON, or a sentence."""
+    if as_json:
+        print_json(result)
+    else:
+        say(sentence, soft_wrap=soft_wrap)
+
+
 def _said(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.answer import rested
-from holdfast.cli.frame import Frame, moment, print_fields, print_json, print_table, say, with_json
+from holdfast.cli.frame import Frame, moment, print_fields, print_json, print_outcome, print_table, say, with_json
 from holdfast.operations.jobs import JobView, Plan
 from holdfast.operations.pages import SIZE_MAX
 
@@ -71,10 +71,7 @@ async def run(frame: Frame, name: str, as_json: bool) -> None:
     async with frame.services() as services:
         receipt = await services.jobs.run(name)
         await rested(services, receipt.turn_id)
-    if as_json:
-        print_json(receipt)
-    else:
-        say(f"{name} runs as {receipt.turn_id}; see `holdfast sessions show {receipt.session_id}`")
+    print_outcome(receipt, f"{name} runs as {receipt.turn_id}; see `holdfast sessions show {receipt.session_id}`", as_json)
 
 
 @jobs.command()
@@ -102,10 +99,7 @@ async def remove(frame: Frame, name: str, as_json: bool) -> None:
     """Remove the job NAME; its sessions stay."""
     async with frame.services() as services:
         await services.jobs.remove(name)
-    if as_json:
-        print_json({"removed": name})
-    else:
-        say(f"{name} is removed.")
+    print_outcome({"removed": name}, f"{name} is removed.", as_json)
 
 
 def _next(job: JobView) -> str:
@@ -113,7 +107,6 @@ def _next(job: JobView) -> str:
 
 
 def _tell(job: JobView, as_json: bool) -> None:
-    if as_json:
-        print_json(job)
-    else:
-        say(f"{job.name} is paused." if job.paused else f"{job.name} is due next at {moment(job.next_at)}.")
+    print_outcome(
+        job, f"{job.name} is paused." if job.paused else f"{job.name} is due next at {moment(job.next_at)}.", as_json
+    )

@@ -19,6 +19,7 @@ from holdfast.cli.frame import (
     limit_option,
     moment,
     print_json,
+    print_outcome,
     print_table,
     print_text,
     say,
@@ -140,10 +141,7 @@ async def edit(frame: Frame, file: str | None, base: str | None, as_json: bool) 
         edited = await _send(frame, Edit(base=_text(base) if base else before, markdown=_text(file)))
     else:
         edited = await _edit_by_hand(frame, before)
-    if as_json:
-        print_json(edited)
-    else:
-        say(_edit_came_to(edited))
+    print_outcome(edited, _edit_came_to(edited), as_json)
 
 
 @memory.command()

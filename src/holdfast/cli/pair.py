@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.cards import shortened
-from holdfast.cli.frame import Frame, moment, print_json, print_table, say, with_json
+from holdfast.cli.frame import Frame, moment, print_json, print_outcome, print_table, say, with_json
 from holdfast.core.people import ROLES, TOLD, Choice, Role
 from holdfast.operations.people import Approval, PairingView, PersonView, RoleChange, SettledPairing
 
@@ -64,10 +64,7 @@ async def revoke(frame: Frame, person: str, as_json: bool) -> None:
     """Let PERSON in no longer, as `holdfast pair list` names them: ACCOUNT:USER."""
     async with frame.services() as services:
         revoked = await services.people.revoke(person)
-    if as_json:
-        print_json(revoked)
-    else:
-        say(f"{revoked.revoked} is not let in any more.")
+    print_outcome(revoked, f"{revoked.revoked} is not let in any more.", as_json)
 
 
 @pair.command()
@@ -78,10 +75,7 @@ async def role(frame: Frame, person: str, role: str, as_json: bool) -> None:
     """Give PERSON another ROLE."""
     async with frame.services() as services:
         changed = await services.people.change(person, RoleChange(role=Role(role)))
-    if as_json:
-        print_json(changed)
-    else:
-        say(f"{changed.person} is {changed.role.value} from the next message on.")
+    print_outcome(changed, f"{changed.person} is {changed.role.value} from the next message on.", as_json)
 
 
 def _print_pairings(pairings: list[PairingView]) -> None:
@@ -105,7 +99,4 @@ def _print_people(people: list[PersonView]) -> None:
 
 
 def _print_settled(settled: SettledPairing, as_json: bool) -> None:
-    if as_json:
-        print_json(settled)
-    else:
-        say(TOLD[settled.choice].format(settled.person))
+    print_outcome(settled, TOLD[settled.choice].format(settled.person), as_json)

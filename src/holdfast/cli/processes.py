@@ -6,7 +6,18 @@ import asyncio
 
 import click
 
-from holdfast.cli.frame import Frame, limit_option, moment, print_json, print_table, print_text, print_view, say, with_json
+from holdfast.cli.frame import (
+    Frame,
+    limit_option,
+    moment,
+    print_json,
+    print_outcome,
+    print_table,
+    print_text,
+    print_view,
+    say,
+    with_json,
+)
 from holdfast.cli.sessions import find
 from holdfast.core.processes import ProcessState
 from holdfast.errors import Rejected
@@ -91,10 +102,7 @@ async def kill(frame: Frame, process: str, as_json: bool) -> None:
     """Kill PROCESS and everything that it started."""
     async with frame.services() as services:
         found = await services.processes.kill(ProcessId(process))
-    if as_json:
-        print_json(found)
-    else:
-        say(f"{found.id} is {_mood(found)}.")
+    print_outcome(found, f"{found.id} is {_mood(found)}.", as_json)
 
 
 def _mood(process: ProcessView) -> str:

@@ -16,6 +16,7 @@ from holdfast.cli.frame import (
     limit_option,
     moment,
     print_json,
+    print_outcome,
     print_table,
     print_text,
     say,
@@ -226,10 +227,7 @@ async def delete(frame: Frame, session: str, as_json: bool) -> None:
     async with frame.services() as services:
         found = await find(services, session)
         await services.sessions.delete(found.id)
-    if as_json:
-        print_json({"deleted": found.id})
-    else:
-        say(f"{found.id} ({found.key}) is deleted.")
+    print_outcome({"deleted": found.id}, f"{found.id} ({found.key}) is deleted.", as_json)
 
 
 @sessions.command()
@@ -317,10 +315,7 @@ def _mood(session: SessionView) -> str:
 
 
 def _tell(session: SessionView, as_json: bool) -> None:
-    if as_json:
-        print_json(session)
-    else:
-        say(f"{session.id} ({session.key}) is {_mood(session)}.")
+    print_outcome(session, f"{session.id} ({session.key}) is {_mood(session)}.", as_json)
 
 
 def _around(text: str, word: str, width: int = 80) -> str:

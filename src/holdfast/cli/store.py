@@ -6,7 +6,7 @@ import asyncio
 
 import click
 
-from holdfast.cli.frame import Frame, print_json, say, spinning, with_json
+from holdfast.cli.frame import Frame, print_outcome, spinning, with_json
 from holdfast.errors import Rejected
 
 _MB = 1_000_000
@@ -35,7 +35,8 @@ async def compact(frame: Frame, as_json: bool) -> None:
         async with spinning(shown=not as_json) as spinner:
             spinner.update("Writing the store anew")
             before, after = await asyncio.to_thread(write_anew, store_path(frame.home))
-    if as_json:
-        print_json({"bytes_before": before, "bytes_after": after})
-    else:
-        say(f"The store has {after / _MB:.1f} MB now; it had {before / _MB:.1f} MB.")
+    print_outcome(
+        {"bytes_before": before, "bytes_after": after},
+        f"The store has {after / _MB:.1f} MB now; it had {before / _MB:.1f} MB.",
+        as_json,
+    )

@@ -5,7 +5,17 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.answer import rested
-from holdfast.cli.frame import Frame, limit_option, moment, print_json, print_table, print_view, say, with_json
+from holdfast.cli.frame import (
+    Frame,
+    limit_option,
+    moment,
+    print_json,
+    print_outcome,
+    print_table,
+    print_view,
+    say,
+    with_json,
+)
 from holdfast.cli.serve import count
 from holdfast.cli.sessions import find
 from holdfast.ids import TurnId
@@ -92,7 +102,4 @@ def _why(turn: TurnView) -> str:
 
 
 def _tell(turn: TurnView, as_json: bool) -> None:
-    if as_json:
-        print_json(turn)
-    else:
-        say(f"{turn.id} is {turn.state}.")
+    print_outcome(turn, f"{turn.id} is {turn.state}.", as_json)

@@ -15,7 +15,17 @@ import msgspec
 from holdfast.channels.webhook.signatures import ANY, Scheme
 from holdfast.cli.answer import conclude
 from holdfast.cli.cards import shortened
-from holdfast.cli.frame import EXIT_FAILED, Frame, print_json, print_table, print_view, say, visible, with_json
+from holdfast.cli.frame import (
+    EXIT_FAILED,
+    Frame,
+    print_json,
+    print_outcome,
+    print_table,
+    print_view,
+    say,
+    visible,
+    with_json,
+)
 from holdfast.client.contact import running_gateway
 from holdfast.core.intake import Receipt
 from holdfast.core.turns import SETTLED, TurnState
@@ -132,10 +142,7 @@ async def remove(frame: Frame, name: str, as_json: bool) -> None:
     """Remove the route NAME; its sessions stay."""
     async with frame.services() as services:
         await services.webhooks.remove(name)
-    if as_json:
-        print_json({"removed": name})
-    else:
-        say(f"{name} is removed.")
+    print_outcome({"removed": name}, f"{name} is removed.", as_json)
 
 
 @webhooks.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from holdfast.core.excerpts import excerpt
 from holdfast.core.journal import Stretch
@@ -11,6 +11,7 @@ from holdfast.core.sessions import Activity, Glance, SearchHit, SessionState, So
 from holdfast.core.transcript import Item
 from holdfast.core.usage import Usage
 from holdfast.ids import SessionId
+from holdfast.operations.projection import project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,28 +73,14 @@ class SessionView:
     @classmethod
     def of(cls, glance: Glance, resume_reason: str | None) -> SessionView:
         session = glance.session
-        return cls(
-            id=session.id,
-            key=session.key,
-            channel=session.channel,
+        return project(
+            cls,
+            session,
             source=SourceView.of(session.source),
             model=session.model or glance.model,
             chosen_model=session.model,
-            state=session.state,
-            title=session.title,
-            created_at=session.created_at,
-            updated_at=session.updated_at,
-            ended_at=session.ended_at,
-            end_reason=session.end_reason,
-            auto_reset_reason=session.auto_reset_reason,
             resume_pending=resume_reason is not None,
             resume_reason=resume_reason,
-            parent_id=session.parent_id,
-            one_shot=session.one_shot,
-            pinned=session.pinned,
-            archived=session.archived,
-            turns=session.turns,
-            seq=session.seq,
             label=glance.label,
             activity=glance.activity,
         )
@@ -114,12 +101,8 @@ class HitView(SearchHit):
     @classmethod
     def of(cls, hit: SearchHit, glance: Glance, query: str) -> HitView:
         found = excerpt(hit.text, query)
-        return cls(
-            **{each.name: getattr(hit, each.name) for each in fields(hit)},
-            label=glance.label,
-            channel=glance.session.channel,
-            snippet=found.snippet,
-            marks=found.marks,
+        return project(
+            cls, hit, label=glance.label, channel=glance.session.channel, snippet=found.snippet, marks=found.marks
         )
 
 

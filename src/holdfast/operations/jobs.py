@@ -17,6 +17,7 @@ from holdfast.operations import pages
 from holdfast.operations.caller import Caller
 from holdfast.operations.operation import Query, operation
 from holdfast.operations.pages import Cursor, Limit, Page, Removed
+from holdfast.operations.projection import project
 
 if TYPE_CHECKING:
     # A command that asks a running gateway does not import these.
@@ -53,16 +54,8 @@ class JobView:
 
     @classmethod
     def of(cls, job: Job, slots: Sequence[Fired] = ()) -> JobView:
-        return cls(
-            name=job.name,
-            schedule=job.schedule,
-            prompt=job.prompt,
-            deliver=job.deliver,
-            paused=job.paused,
-            created_at=job.created_at,
-            next_at=None if job.paused else cron.upcoming(job.schedule, job.last_instant),
-            slots=slots,
-        )
+        next_at = None if job.paused else cron.upcoming(job.schedule, job.last_instant)
+        return project(cls, job, next_at=next_at, slots=slots)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -27,6 +27,7 @@ from holdfast.operations.forgetting import Eraser, Forgetting, Forgotten, elsewh
 from holdfast.operations.operation import Query, operation
 from holdfast.operations.ownership import own_session
 from holdfast.operations.pages import Cursor, Limit, OfSession, Page, Removed
+from holdfast.operations.projection import project
 from holdfast.operations.replay import Replay, Replayed, Replaying, chosen
 from holdfast.operations.segments import SegmentView, Viewer
 
@@ -67,7 +68,7 @@ class MemoryView(Memory):
 
     @classmethod
     def of(cls, memory: Memory, origin: MemoryOrigin | None) -> MemoryView:
-        return cls(**{each.name: getattr(memory, each.name) for each in fields(memory)}, origin=origin)
+        return project(cls, memory, origin=origin)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

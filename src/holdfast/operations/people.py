@@ -15,6 +15,7 @@ from holdfast.ids import PairingId
 from holdfast.operations.caller import Caller
 from holdfast.operations.operation import Retry, operation
 from holdfast.operations.pages import Page
+from holdfast.operations.projection import project
 
 if TYPE_CHECKING:
     # A command that asks a running gateway does not import it.
@@ -36,16 +37,7 @@ class PersonView:
 
     @classmethod
     def of(cls, person: Person) -> PersonView:
-        return cls(
-            person=person.id,
-            account=person.account,
-            user_id=person.user_id,
-            user_name=person.user_name,
-            role=person.role,
-            owner=person.owner,
-            approved_at=person.approved_at,
-            last_seen_at=person.last_seen_at,
-        )
+        return project(cls, person, person=person.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,15 +68,7 @@ class PairingView:
 
     @classmethod
     def of(cls, pairing: Pairing) -> PairingView:
-        return cls(
-            id=pairing.id,
-            account=pairing.account,
-            user_id=pairing.user_id,
-            user_name=pairing.user_name,
-            asked_at=pairing.asked_at,
-            expires_at=pairing.expires_at,
-            message=pairing.message,
-        )
+        return project(cls, pairing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

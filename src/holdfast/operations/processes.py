@@ -13,6 +13,7 @@ from holdfast.operations import pages
 from holdfast.operations.caller import Caller
 from holdfast.operations.operation import Query, operation
 from holdfast.operations.pages import Cursor, Limit, OfSession, Page
+from holdfast.operations.projection import project
 from holdfast.ports import Output
 
 if TYPE_CHECKING:
@@ -43,20 +44,7 @@ class ProcessView:
 
     @classmethod
     def of(cls, process: Process) -> ProcessView:
-        return cls(
-            id=process.id,
-            session_id=process.session_id,
-            turn_id=process.turn_id,
-            command=process.command,
-            workdir=process.workdir,
-            state=process.state,
-            pid=process.pid,
-            exit_code=process.exit_code,
-            started_at=process.started_at,
-            ended_at=process.ended_at,
-            notifies=process.notifies,
-            patterns=process.patterns,
-        )
+        return project(cls, process)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

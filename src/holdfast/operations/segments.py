@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.core.segments import Debt, Segment, SegmentState
 from holdfast.ids import SegmentId, SessionId, TurnId
+from holdfast.operations.projection import project
 
 # Other owners than the operator read this in place of an error, which may name machines.
 FAILED = "it could not be handed over"
@@ -47,20 +48,15 @@ class Viewer:
 
     def view(self, segment: Segment, turns: Sequence[TurnId]) -> SegmentView:
         parked = self.is_parked(segment)
-        return SegmentView(
-            id=segment.id,
-            session_id=segment.session_id,
+        return project(
+            SegmentView,
+            segment,
             owner=self.named(segment.owner),
-            state=segment.state,
             parked=parked,
             generations=(segment.first_generation, segment.last_generation),
             turns=turns,
-            attempt=segment.attempt,
             error=self.told(segment.error),
-            receipt=segment.receipt,
-            created_at=segment.created_at,
             next_try_at=segment.due_at if segment.state is SegmentState.SEALED and not parked else None,
-            settled_at=segment.settled_at,
         )
 
     def is_parked(self, segment: Segment) -> bool:

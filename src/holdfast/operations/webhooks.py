@@ -17,6 +17,7 @@ from holdfast.errors import NotFound, Rejected
 from holdfast.ids import new_id
 from holdfast.operations.operation import operation
 from holdfast.operations.pages import Page, Removed
+from holdfast.operations.projection import project
 
 if TYPE_CHECKING:
     # A command that asks a running gateway does not import these.
@@ -198,35 +199,10 @@ def path_of(name: str) -> str:
 
 
 def _config(plan: RoutePlan, secret: str) -> RouteConfig:
-    return RouteConfig(
-        secret=secret,
-        prompt=plan.prompt,
-        deliver=plan.deliver,
-        deliver_only=plan.deliver_only,
-        events=plan.events,
-        filters=plan.filters,
-        enabled=plan.enabled,
-        rate_limit=plan.rate_limit,
-        body_limit=plan.body_limit,
-        scheme=plan.scheme,
-        insecure_no_auth=plan.insecure_no_auth,
-    )
+    return project(RouteConfig, plan, secret=secret)
 
 
 def _view(name: str, config: RouteConfig, created_at: int | None = None) -> RouteView:
-    return RouteView(
-        name=name,
-        path=path_of(name),
-        source=RouteSource.CONFIGURATION if created_at is None else RouteSource.ADDED,
-        signed=not config.insecure_no_auth,
-        prompt=config.prompt,
-        deliver=config.deliver,
-        deliver_only=config.deliver_only,
-        events=config.events,
-        filters=config.filters,
-        enabled=config.enabled,
-        rate_limit=config.rate_limit,
-        body_limit=config.body_limit,
-        scheme=config.scheme,
-        created_at=created_at,
-    )
+    source = RouteSource.CONFIGURATION if created_at is None else RouteSource.ADDED
+    signed = not config.insecure_no_auth
+    return project(RouteView, config, name=name, path=path_of(name), source=source, signed=signed, created_at=created_at)
