@@ -41,11 +41,12 @@ async def at_work(scene: Scene) -> list[AtWork]:
 
 async def test_a_turn_at_work_says_what_it_does(scene: Scene) -> None:
     running = await scene.running(reply_to=TARGET)
-    await scene.accept("and this", reply_to=TARGET)
+    behind = (await scene.accept("and this", reply_to=TARGET)).turn_id
     await scene.accept("elsewhere", conversation="x", reply_to="slack:1")
-    assert [each.text for each in await at_work(scene)] == ["Working…", "Waiting behind another message…"]
+    waits = "Waiting behind another message…"
+    assert {each.turn_id: each.text for each in await at_work(scene)} == {running.id: "Working…", behind: waits}
     await scene.use(running)
-    assert (await at_work(scene))[0].text == "Working: look…"
+    assert {each.turn_id: each.text for each in await at_work(scene)} == {running.id: "Working: look…", behind: waits}
 
 
 async def test_a_status_line_is_sent_once_and_known_by_its_id(scene: Scene) -> None:
