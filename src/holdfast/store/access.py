@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.keys import Key, Login, Purpose
+from holdfast.core.keys import Key, Login
 from holdfast.errors import NotFound
 from holdfast.ids import KeyId
 from holdfast.store import removal, rows
@@ -118,20 +118,5 @@ def _run(sql: str, params: Params) -> Transaction[list[Row]]:
     return (yield Run(sql, params))
 
 
-def _key(row: Row) -> Key:
-    id_, name, owner, digest, scopes, created_at, rate_limit, revoked_at = row
-    return Key(
-        id=id_,
-        name=name,
-        owner=owner,
-        digest=digest,
-        scopes=rows.texts(scopes),
-        created_at=created_at,
-        rate_limit=rate_limit,
-        revoked_at=revoked_at,
-    )
-
-
-def _login(row: Row) -> Login:
-    digest, purpose, owner, created_at, expires_at = row
-    return Login(digest=digest, purpose=Purpose(purpose), owner=owner, created_at=created_at, expires_at=expires_at)
+_key = rows.reader(Key, _KEY, scopes=rows.texts)
+_login = rows.reader(Login, _LOGIN)

@@ -10,7 +10,7 @@ from holdfast.core.timekeeping import STEP_MAX_MS
 from holdfast.core.turns import TurnState
 from holdfast.errors import Rejected, Stale
 from holdfast.ids import SessionId, TurnId
-from holdfast.store import intake, locks, quotas, removal
+from holdfast.store import intake, locks, quotas, removal, rows
 from holdfast.store.database import Database, Dialect, Lock, Params, Row, Run, Transaction
 
 _COLUMNS = "name, owner, schedule, prompt, deliver, paused, created_at, last_instant"
@@ -192,15 +192,4 @@ def _run(sql: str, params: Params) -> Transaction[list[Row]]:
     return (yield Run(sql, params))
 
 
-def _job(row: Row) -> Job:
-    name, owner, schedule, prompt, deliver, paused, created_at, last_instant = row
-    return Job(
-        name=name,
-        owner=owner,
-        schedule=schedule,
-        prompt=prompt,
-        deliver=deliver,
-        paused=bool(paused),
-        created_at=created_at,
-        last_instant=last_instant,
-    )
+_job = rows.reader(Job, _COLUMNS, paused=bool)

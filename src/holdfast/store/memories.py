@@ -350,20 +350,5 @@ def _run(sql: str, params: Params) -> Transaction[list[Row]]:
     return (yield Run(sql, params))
 
 
-def _origin(row: Row) -> MemoryOrigin:
-    session_id, key, title, ordinal, at = row
-    return MemoryOrigin(session_id=session_id, key=key, title=title, ordinal=ordinal, at=at)
-
-
-def _memory(row: Row) -> Memory:
-    id_, owner, text, created_at, updated_at, turn_id, kind, segment_id = row
-    return Memory(
-        id=id_,
-        owner=owner,
-        text=text,
-        created_at=created_at,
-        updated_at=updated_at,
-        turn_id=turn_id,
-        kind=MemoryKind(kind),
-        segment_id=segment_id,
-    )
+_origin = rows.reader(MemoryOrigin, "session_id, key, title, ordinal, at")
+_memory = rows.reader(Memory, _MEMORY)

@@ -143,27 +143,4 @@ def _params(process: Process) -> Params:
     }
 
 
-def _process(row: Row) -> Process:
-    (
-        id_, session_id, turn_id, owner, home, command, workdir, started_at, pid, born, state, exit_code, ended_at, notifies,
-        patterns, watched, reply_to,
-    ) = row  # fmt: skip
-    return Process(
-        id=id_,
-        session_id=session_id,
-        turn_id=turn_id,
-        owner=owner,
-        home=home,
-        command=command,
-        workdir=workdir,
-        started_at=started_at,
-        pid=pid,
-        born=born,
-        state=ProcessState(state),
-        exit_code=exit_code,
-        ended_at=ended_at,
-        notifies=bool(notifies),
-        patterns=rows.texts(patterns),
-        watched=watched,
-        reply_to=reply_to,
-    )
+_process = rows.reader(Process, _PROCESS, notifies=bool, patterns=rows.texts)

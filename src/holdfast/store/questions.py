@@ -52,8 +52,9 @@ _IS_GRANTED = """
     SELECT 1 FROM grants
      WHERE owner = :owner AND fingerprint = :fingerprint AND COALESCE(session_id, '') IN ('', :session_id)
 """
-_GRANTS = """
-    SELECT owner, fingerprint, text, granted_at, session_id FROM grants
+_GRANTED = "owner, fingerprint, text, granted_at, session_id"
+_GRANTS = f"""
+    SELECT {_GRANTED} FROM grants
      WHERE owner = :owner ORDER BY granted_at, fingerprint, COALESCE(session_id, '')
 """
 _REVOKE = "DELETE FROM grants WHERE owner = :owner AND fingerprint = :fingerprint RETURNING fingerprint"
@@ -200,6 +201,4 @@ def _asked(row: Row) -> AskedQuestion:
     )
 
 
-def _grant(row: Row) -> Grant:
-    owner, fingerprint, text, granted_at, session_id = row
-    return Grant(owner=owner, fingerprint=fingerprint, text=text, granted_at=granted_at, session_id=session_id)
+_grant = rows.reader(Grant, _GRANTED)

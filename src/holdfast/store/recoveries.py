@@ -11,8 +11,8 @@ from holdfast.core.recovery import PendingRecovery, Sight
 from holdfast.core.turns import Turn
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import NodeId, SessionId
-from holdfast.store import journal, locks, turns
-from holdfast.store.database import Add, Database, Lock, Params, Row, Run, Transaction
+from holdfast.store import journal, locks, rows, turns
+from holdfast.store.database import Add, Database, Lock, Params, Run, Transaction
 
 _OUTPUT = ", ".join(f"'{kind}'" for kind in sorted(each.kind for each in OUTPUT))
 _PENDING = "turn_id, attempt, session_id, node_id, home, tries, since"
@@ -96,11 +96,7 @@ def _read(sql: str, params: Params) -> Transaction[list[PendingRecovery]]:
     return [_pending(row) for row in found]
 
 
-def _pending(row: Row) -> PendingRecovery:
-    turn_id, attempt, session_id, node_id, home, tries, since = row
-    return PendingRecovery(
-        turn_id=turn_id, attempt=attempt, session_id=session_id, node_id=node_id, home=home, tries=tries, since=since
-    )
+_pending = rows.reader(PendingRecovery, _PENDING)
 
 
 def _sight(pending: PendingRecovery) -> Transaction[Sight]:

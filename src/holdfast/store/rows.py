@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,9 +15,9 @@ from holdfast.core.events import Data, Event, UnknownEvent
 from holdfast.core.journal import Entry
 from holdfast.store.database import Row, clean
 
+R = TypeVar("R")
 _encoder = msgspec.json.Encoder()
 _decode_json = msgspec.json.Decoder(dict[str, Any]).decode
-_decode_extra = msgspec.json.Decoder(delivery.Extra).decode
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 SESSION = (
@@ -49,8 +49,24 @@ def qualified(columns: str, table: str) -> str:
     return ", ".join(f"{table}.{column}" for column in columns.split(", "))
 
 
+def reader(kind: type[R], columns: str, **decoders: Callable[[Any], object]) -> Callable[[Row], R]:
+    """Return a function that makes a record of a row with these columns, which are the names of its fields.
+
+    Enumerations are decoded by their type; `decoders` have the columns that are kept in another form.
+    """
+    names = columns.split(", ")
+
+    def read(row: Row) -> R:
+        values: dict[str, Any] = dict(zip(names, row, strict=True))
+        for name, decode in decoders.items():
+            values[name] = decode(values[name])
+        return msgspec.convert(values, kind)
+
+    return read
+
+
 def encode(value: object) -> str:
-    """Return JSON that both databases can hold."""
+    """Return JSON that both databases can hold: text that is no text is replaced."""
     return _encode(value).decode()
 
 
@@ -113,69 +129,8 @@ def texts(text: str) -> tuple[str, ...]:
     return _decode_texts(text)
 
 
-def session(row: Row) -> sessions.Session:
-    (
-        id_, key, channel, owner, one_shot, source, state, title, parent_id, auto_reset_reason, end_reason,
-        created_at, updated_at, ended_at, seq, turns_, generation, strikes, pinned, archived, model,
-    ) = row  # fmt: skip
-    known = {name: value for name, value in data(source).items() if name in sessions.Source.__slots__}
-    return sessions.Session(
-        id=id_,
-        key=key,
-        channel=channel,
-        owner=owner,
-        one_shot=bool(one_shot),
-        source=sessions.Source(**known),  # pyright: ignore[reportArgumentType] - Written by us from the same fields.
-        state=sessions.SessionState(state),
-        title=title,
-        parent_id=parent_id,
-        auto_reset_reason=auto_reset_reason,
-        end_reason=end_reason,
-        created_at=created_at,
-        updated_at=updated_at,
-        ended_at=ended_at,
-        seq=seq,
-        turns=turns_,
-        generation=generation,
-        strikes=strikes,
-        pinned=bool(pinned),
-        archived=bool(archived),
-        model=model,
-    )
-
-
-def turn(row: Row) -> turns.Turn:
-    (
-        id_, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, state, attempt, nth, fence,
-        node_id, cause, error, generation, started_at, answered_at, steers, joined_to, parent_turn_id, verbatim, owner,
-        retry_at,
-    ) = row  # fmt: skip
-    return turns.Turn(
-        id=id_,
-        session_id=session_id,
-        ordinal=ordinal,
-        accepted_at=accepted_at,
-        mode=turns.Mode(mode),
-        delivers_later=bool(delivers_later),
-        remembers=bool(remembers),
-        reply_to=reply_to,
-        state=turns.TurnState(state),
-        attempt=attempt,
-        nth=nth,
-        fence=fence,
-        node_id=node_id,
-        cause=cause,
-        error=error,
-        generation=generation,
-        started_at=started_at,
-        answered_at=answered_at,
-        steers=bool(steers),
-        joined_to=joined_to,
-        parent_turn_id=parent_turn_id,
-        verbatim=bool(verbatim),
-        owner=owner,
-        retry_at=retry_at,
-    )
+session = reader(sessions.Session, SESSION, one_shot=bool, source=data, pinned=bool, archived=bool)
+turn = reader(turns.Turn, TURN, delivers_later=bool, remembers=bool, steers=bool, verbatim=bool)
 
 
 def entry(row: Row) -> Entry:
@@ -183,62 +138,6 @@ def entry(row: Row) -> Entry:
     return Entry.read(session_id=session_id, seq=seq, turn_id=turn_id, attempt=attempt, nth=nth, kind=kind, at=at, data=text)
 
 
-def call(row: Row) -> effects.Call:
-    id_, turn_id, session_id, name, effect, args, state, starts, result = row
-    return effects.Call(
-        id=id_,
-        turn_id=turn_id,
-        session_id=session_id,
-        name=name,
-        effect=effects.Effect(effect),
-        args=args,
-        state=effects.CallState(state),
-        starts=starts,
-        result=result,
-    )
-
-
-def delivered(row: Row) -> delivery.Delivery:
-    (
-        id_, turn_id, session_id, target, part, text, created_at, due_at, state, attempt, repeats, fence, receipt, error,
-        settled_at, owner, extra_,
-    ) = row  # fmt: skip
-    return delivery.Delivery(
-        id=id_,
-        turn_id=turn_id,
-        session_id=session_id,
-        target=target,
-        part=part,
-        text=text,
-        created_at=created_at,
-        due_at=due_at,
-        state=delivery.DeliveryState(state),
-        attempt=attempt,
-        repeats=repeats,
-        fence=fence,
-        receipt=receipt,
-        error=error,
-        settled_at=settled_at,
-        owner=owner,
-        extra=delivery.NO_EXTRA if extra_ == "{}" else _decode_extra(extra_),
-    )
-
-
-def segment(row: Row) -> segments.Segment:
-    id_, session_id, owner, first_generation, last_generation, created_at, due_at, state, attempt, fence, *rest = row
-    error, receipt, settled_at = rest
-    return segments.Segment(
-        id=id_,
-        session_id=session_id,
-        owner=owner,
-        first_generation=first_generation,
-        last_generation=last_generation,
-        created_at=created_at,
-        due_at=due_at,
-        state=segments.SegmentState(state),
-        attempt=attempt,
-        fence=fence,
-        error=error,
-        receipt=receipt,
-        settled_at=settled_at,
-    )
+call = reader(effects.Call, CALL)
+delivered = reader(delivery.Delivery, DELIVERY, extra=data)
+segment = reader(segments.Segment, SEGMENT)

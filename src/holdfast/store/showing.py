@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from holdfast.core.showing import AtWork, Card, LineKind, LineState, SettledCard, StatusLine
+from holdfast.core.showing import AtWork, Card, LineKind, SettledCard, StatusLine
 from holdfast.core.turns import TurnState
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import DeliveryId, TurnId
@@ -171,9 +171,7 @@ def _write(sql: str, params: Params) -> Transaction[list[Row]]:
     return (yield Run(sql, params))
 
 
-def _line(row: Row) -> StatusLine:
-    turn_id, target, kind, state, message_id = row
-    return StatusLine(turn_id=turn_id, target=target, kind=LineKind(kind), state=LineState(state), message_id=message_id)
+_line = rows.reader(StatusLine, _LINE)
 
 
 def _at_work(row: Row) -> AtWork:
@@ -195,9 +193,7 @@ def _at_work(row: Row) -> AtWork:
     )
 
 
-def _card(row: Row) -> Card:
-    delivery_id, turn_id, question_id, target, closed_at = row
-    return Card(delivery_id=delivery_id, turn_id=turn_id, question_id=question_id, target=target, closed_at=closed_at)
+_card = rows.reader(Card, _CARD)
 
 
 def _settled(row: Row) -> SettledCard:

@@ -10,7 +10,7 @@ from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
 from holdfast.core.usage import CONTINUE, Scope, Spent, Usage, question_id
 from holdfast.ids import SessionId, TurnId
-from holdfast.store import removal
+from holdfast.store import removal, rows
 from holdfast.store.database import Add, Database, Params, Row, Run, Transaction
 
 _RECORD = """
@@ -124,11 +124,7 @@ def _spent(turn: Turn, owner: str, day_began_at: int) -> Transaction[Spent]:
     )
 
 
-def _usage(row: Row) -> Usage:
-    input_tokens, output_tokens, cached_tokens, cost_micros = row
-    return Usage(
-        input_tokens=input_tokens, output_tokens=output_tokens, cached_tokens=cached_tokens, cost_micros=cost_micros
-    )
+_usage = rows.reader(Usage, ", ".join(_AMOUNTS))
 
 
 def _run(sql: str, params: Params) -> Transaction[list[Row]]:
