@@ -1674,7 +1674,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "webhook: a key for that route",
-        "web/receiving.py",
+        "web/posts.py",
         "authorised = call.principal.may(scope)",
         "authorised = call.principal.known",
         ("tests/webhooks/test_gateway.py",),

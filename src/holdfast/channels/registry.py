@@ -1,6 +1,6 @@
 """The registry: every channel in one line.  The gateway builds its carriers and receive loops from it.
 
-The webhook channel has neither: the web server gives it each request to a route.  See `webhook/channel.py`.
+The webhook channel has neither, so it is not listed: `web/posts.py` gives it each delivery.
 """
 
 from __future__ import annotations

@@ -24,7 +24,6 @@ from holdfast.operations.services import ServerServices
 from holdfast.web import page
 from holdfast.web.activity import ActivityStream
 from holdfast.web.answers import apologise, refusal, refuse, starve
-from holdfast.web.chat_requests import ChatRequestEndpoint
 from holdfast.web.clients import Clients
 from holdfast.web.completions import Completions
 from holdfast.web.endpoints import Endpoint, EndpointGroup, route
@@ -35,7 +34,7 @@ from holdfast.web.models import Models
 from holdfast.web.nonces import Nonces
 from holdfast.web.openapi import OpenApi
 from holdfast.web.pictures import Pictures
-from holdfast.web.receiving import Receiving
+from holdfast.web.posts import PostEndpoints
 from holdfast.web.responses import Responses
 from holdfast.web.runs import Runs
 from holdfast.web.services import ServiceEndpoints
@@ -55,8 +54,7 @@ def endpoints(
     clients = Clients(streams.closed)
     # A request is compared with one after the other, so what comes often stands first.
     groups: Sequence[EndpointGroup] = (
-        Receiving(),
-        ChatRequestEndpoint(),
+        PostEndpoints(),
         Completions(streams, clients, models),
         Responses(streams, clients, models),
         Runs(streams, clients),

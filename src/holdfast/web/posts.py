@@ -1,11 +1,16 @@
-"""The address of webhook routes: checks the route, the size and the key, and gives the delivery to the webhook channel."""
+"""The addresses that the far side of a channel posts to: webhook routes, and accounts of chat platforms.
+
+This module reads the request within its limits.  The channel checks who sent it, and returns once it is durable.
+"""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from holdfast.channels.chat import port as chats
 from holdfast.channels.webhook.channel import (
     Challenge,
     EmptyPrompt,
@@ -32,16 +37,25 @@ from holdfast.web.principal import How
 
 log = logging.getLogger(__name__)
 
+# What people do in one moment; files are fetched, not posted.
+CHAT_BODY_MAX = 1024 * 1024
 _UNSIGNED_HINT = "sign it with the route's secret (see `holdfast webhooks sign`), or send a key with the scope webhook:ROUTE"
 _FAR_HINT = "give the route a secret, or send a key with the scope webhook:ROUTE"
 _SLOW_HINT = "write the pattern so that it can match in one way only: nothing repeated inside what is repeated"
 
 
-class Receiving:
-    """The endpoint that takes deliveries."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """How many events a request held."""
+
+    events: int
+
+
+class PostEndpoints:
+    """The endpoints that the far side of a channel posts to.  The sender proves itself to the channel, and needs no key."""
 
     def __init__(self, clock: Clock | None = None) -> None:
-        self._channel = WebhookChannel(clock or SystemClock())
+        self._webhooks = WebhookChannel(clock or SystemClock())
 
     def endpoints(self) -> list[Endpoint]:
         return [
@@ -57,19 +71,28 @@ class Receiving:
                 also=(200,),
                 refuses=(401,),
             ),
+            Endpoint(
+                method="POST",
+                path="/channels/{id}",
+                handle=self.report,
+                summary="Hand in what people did on a chat platform; the platform proves itself",
+                scope=None,
+                takes=dict[str, object],
+                gives=Received,
+            ),
         ]
 
     async def deliver(self, call: EndpointCall) -> Response:
+        """Take a delivery of a webhook route."""
         route = call.services.webhooks.find(call.name())
-        body = await requests.content(call.request, route.config.body_limit)
-        requests.require_memory(body)
+        body = await _body(call, route.config.body_limit)
         head, scope = Head(call.request.scope["headers"]), f"{WEBHOOK}{route.name}"
         authorised = call.principal.may(scope)
         if not authorised and call.principal.how is How.STRANGER:
             demand(call.principal, scope)
         posted = Posted(head=head, body=body, authorised=authorised, near=is_near(call.request.headers))
         try:
-            told = await self._channel.receive(route, posted, call.services.messages, call.services.webhooks.takes)
+            told = await self._webhooks.receive(route, posted, call.services.messages, call.services.webhooks.takes)
         except Unverified as error:
             if call.principal.how is How.KEY and not is_signed(head):
                 demand(call.principal, scope)
@@ -81,6 +104,17 @@ class Receiving:
         if isinstance(told, Challenge):
             return answer(told)
         return answer(told, 202 if told.status == "accepted" else 200)
+
+    async def report(self, call: EndpointCall) -> Response:
+        """Take what people did on a chat platform."""
+        posted = chats.Posted(headers=dict(call.request.headers), body=await _body(call, CHAT_BODY_MAX))
+        return answer(Received(events=await call.services.chat_requests.receive(call.name(), posted)))
+
+
+async def _body(call: EndpointCall, most: int) -> bytes:
+    body = await requests.content(call.request, most)
+    requests.require_memory(body)
+    return body
 
 
 def _refused(error: Rejected, route: Route) -> Refused | None:
