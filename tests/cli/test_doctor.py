@@ -326,12 +326,12 @@ async def test_debts_are_told_by_whom_they_are_owed_to_and_those_to_nobody_as_pa
     ]
     told = [(each.level, each.found) for each in found["debts"]]
     assert told == [
-        (Level.OK, "builtin: 0 owed, 2 gathering"),
-        (Level.WARN, "elephant:herd-7: 0 owed, 1 gathering; it cannot be opened here"),
+        (Level.OK, "builtin: 0 waiting, 2 in progress"),
+        (Level.WARN, "elephant:herd-7: 0 waiting, 1 in progress; it cannot be opened here"),
         (Level.WARN, told[2][1]),
     ]
     # An earlier one that can be opened, and does not answer, is waited for as well.
-    assert told[2][1].startswith("http:http://127.0.0.1:1: 0 owed, 1 gathering; ")
+    assert told[2][1].startswith("http:http://127.0.0.1:1: 0 waiting, 1 in progress; ")
     assert "cannot be reached" in told[2][1]
     assert all("holdfast memory waive SEGMENT" in each.advice for each in found["debts"][1:])
 

@@ -145,7 +145,7 @@ def test_status_shows_a_running_gateway_and_nothing_else_is_69(terminal: Termina
         assert (status["pid"], status["url"]) == (gateway.process.pid, gateway.url)
         assert (status["ready"], status["accepted"], status["home"]) == (True, 0, str(terminal.home))
         shown = terminal.type("status").stdout
-        counts = ("0 accepted = 0 settled + 0 in flight", "0 answers, 0 deliveries", "memory    0 owed")
+        counts = ("0 accepted = 0 settled + 0 in flight", "0 answers, 0 deliveries", "memory    0 waiting")
         for word in (gateway.url, str(gateway.process.pid), "ready", *counts):
             assert word in shown
         second = terminal.run("serve", "--port", "0")

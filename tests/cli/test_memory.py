@@ -86,14 +86,14 @@ def test_a_session_that_owes_nothing_is_not_committed_and_that_is_no_failure(ter
     asked = terminal.read("ask", "count to 1")
     terminal.read("memory", "commit", asked["session_id"])
     assert terminal.read("memory", "commit", asked["session_id"]) == {"committed": False}
-    assert "owes nothing" in terminal.type("memory", "commit", "terminal").stdout
+    assert "has nothing left to learn" in terminal.type("memory", "commit", "terminal").stdout
     assert terminal.read("memory", "commit", "") == {"committed": False}
-    assert terminal.type("memory", "commit", "").stdout == "Nothing is owed.\n"
+    assert terminal.type("memory", "commit", "").stdout == "Nothing is left to learn.\n"
     assert "there is no session ses_none" in fails(terminal, "memory", "commit", "ses_none")
     assert "there is no session" in fails(terminal, "memory", "status", "nowhere")
     for wrong in (("commit",), ("commit", "terminal", "--all"), ("forget",), ("forget", "a", "--all"), ("replay",)):
         assert terminal.type("memory", *wrong).exit_code == 2
-    assert terminal.type("memory", "commit", "--all").stdout == "Nothing is owed.\n"
+    assert terminal.type("memory", "commit", "--all").stdout == "Nothing is left to learn.\n"
     assert terminal.read("memory", "commit", "--all") == {"sessions": 0, "committed": 0, "failed": 0}
 
 
@@ -105,26 +105,26 @@ def test_a_commit_that_fails_says_why_and_what_to_do(terminal: Terminal, server:
         asked = terminal.read("ask", "count to 1")
         assert terminal.read("memory", "commit", "terminal") == {"committed": False}
         told = terminal.type("memory", "commit", "terminal").stdout
-        assert f"{asked['session_id']} is not committed: failed" in told
+        assert f"{asked['session_id']} is not learned yet: failed" in told
         assert "503" in told
         assert "holdfast doctor" in told
         status = terminal.read("memory", "status")
         assert (status["provider"]["owner"], status["counts"]["failed"]) == (server.owner, 1)
         shown = terminal.type("memory", "status").stdout
-        for word in (server.owner, "1 owed (1 of them failed)", "0 facts", asked["session_id"], "failed"):
+        for word in (server.owner, "1 waiting (1 of them failed)", "0 facts", asked["session_id"], "failed"):
             assert word in shown
         assert f"holdfast memory commit {asked['session_id']}" in shown
         failing = terminal.type("memory", "commit", "--all")
-        assert (failing.exit_code, "1 still owing" in failing.stdout) == (1, True)
+        assert (failing.exit_code, "1 still waiting" in failing.stdout) == (1, True)
         server.refuses = None
         assert terminal.read("memory", "commit", "--all")["failed"] == 0
         (receipt,) = terminal.read("memory", "status", "terminal")["items"]
         assert (receipt["state"], receipt["turns"], receipt["receipt"]) == ("committed", [asked["id"]], "2 messages taken")
         shown = terminal.type("memory", "status", "terminal").stdout
-        for word in (receipt["id"], "committed", "taken"):
+        for word in (receipt["id"], "learned", "taken"):
             assert word in shown
         terminal.read("ask", "count to 2")
-        assert "is committed: 2 messages taken." in terminal.type("memory", "commit", "terminal", "--no-wait").stdout
+        assert "is learned: 2 messages taken." in terminal.type("memory", "commit", "terminal", "--no-wait").stdout
     assert server.told() == ["count to 1", "count to 2"]
 
 
@@ -146,16 +146,16 @@ def test_what_is_owed_to_nobody_is_shown_as_parked_with_the_way_out(terminal: Te
     # While no gateway runs, nobody knows.
     shown = terminal.type("memory", "status").stdout
     assert "not asked, as no gateway runs" in shown
-    assert "Some of what is owed may be parked" in shown
+    assert "Some of what is waiting may be on hold" in shown
     assert session in shown
     with serving(terminal):
         shown = terminal.type("memory", "status").stdout
-        assert "1 parked" in shown
+        assert "1 on hold" in shown
         assert f"holdfast memory waive {segment}" in shown
         assert "memory:main: it cannot be reached from here" in terminal.type("memory", "status", session).stdout
         assert "memory:main cannot be reached: bring" in terminal.type("memory", "commit", session).stdout
         told = terminal.type("memory", "waive", segment).stdout
-        assert told.startswith(f"{segment} is waived: memory:main will never be given turn 1–2 of {session}.\n")
+        assert told.startswith(f"{segment} is skipped: memory:main will never be given turn 1–2 of {session}.\n")
         assert "memory replay" in told
         assert "is waived: it cannot be waived; only what is owed can be" in fails(terminal, "memory", "waive", segment)
         assert "there is no memory segment" in fails(terminal, "memory", "waive", "seg_none")
@@ -173,12 +173,12 @@ def test_a_conversation_that_goes_on_is_gathering_and_owes_nothing_wherever_one_
     with serving(terminal):
         for number in range(3):
             terminal.read("ask", "count to 1", "--session", f"chat-{number}")
-        debt = "0 owed, 1 parked, 3 gathering"
-        assert (lines("status")["memory"], lines("status")["owed"]) == (debt, "0 answers, 0 deliveries")
+        debt = "0 waiting, 1 on hold, 3 in progress"
+        assert (lines("status")["memory"], lines("status")["waiting"]) == (debt, "0 answers, 0 deliveries")
         assert lines("memory", "status")["segments"] == debt
         status, memory = terminal.read("status"), terminal.read("memory", "status")
         assert status["memory"] == memory["everyone"] == {name: memory["counts"][name] for name in status["memory"]}
-        assert "memory:main: 0 owed, 1 parked" in terminal.type("doctor").stdout
+        assert "memory:main: 0 waiting, 1 on hold" in terminal.type("doctor").stdout
 
 
 def test_what_is_remembered_is_edited_in_an_editor(terminal: Terminal, tmp_path: Path) -> None:
@@ -373,4 +373,4 @@ def test_a_replay_that_is_stopped_keeps_what_is_done(terminal: Terminal, server:
 def test_nothing_is_drawn_where_nobody_looks(terminal: Terminal) -> None:
     """A progress bar is for a terminal; a pipe gets the result alone."""
     done: subprocess.CompletedProcess[str] = terminal.run("memory", "commit", "--all")
-    assert (done.returncode, done.stdout) == (0, "Nothing is owed.\n")
+    assert (done.returncode, done.stdout) == (0, "Nothing is left to learn.\n")

@@ -103,11 +103,11 @@ async def told_by_doctor(scene: Scene, bindings: MemoryBindings) -> Debt:
         bindings=bindings,
     )
     names = {
-        "owed": "owed",
+        "waiting": "owed",
         "of them failed": "failed",
-        "parked": "parked",
-        "gathering": "open",
-        "being committed": "committing",
+        "on hold": "parked",
+        "in progress": "open",
+        "being learned": "committing",
     }
     found = NOTHING
     for finding in [each async for each in doctor.memory(patient) if each.name == "debts"]:
@@ -214,8 +214,8 @@ async def test_however_many_owe_all_of_them_are_counted_and_those_that_waited_lo
 
 
 def test_a_debt_in_words_says_what_each_part_of_it_waits_for() -> None:
-    assert in_words(NOTHING) == "0 owed"
-    assert in_words(Debt(unpaid=525, open=525)) == "0 owed, 525 gathering"
+    assert in_words(NOTHING) == "0 waiting"
+    assert in_words(Debt(unpaid=525, open=525)) == "0 waiting, 525 in progress"
     every = Debt(unpaid=10, open=4, owed=3, failed=2, parked=2, committing=1)
-    assert in_words(every) == "3 owed (2 of them failed), 2 parked, 4 gathering, 1 being committed"
-    assert in_words(replace(every, failed=0)) == "3 owed, 2 parked, 4 gathering, 1 being committed"
+    assert in_words(every) == "3 waiting (2 of them failed), 2 on hold, 4 in progress, 1 being learned"
+    assert in_words(replace(every, failed=0)) == "3 waiting, 2 on hold, 4 in progress, 1 being learned"

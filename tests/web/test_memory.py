@@ -167,9 +167,9 @@ async def test_every_answer_and_every_metric_counts_the_same_debt(home: Path, st
         assert found['holdfast_obligations{kind="segments"}'] == sum(kinds.values())
         told = [each["found"] for each in (await house.get("/api/doctor"))["checks"] if each["name"] == "debts"]
         assert told == [
-            "builtin: 0 owed, 3 gathering",
-            "gone:1: 0 owed, 2 parked, 1 gathering; it cannot be opened here",
-            "gone:2: 0 owed, 1 parked; it cannot be opened here",
+            "builtin: 0 waiting, 3 in progress",
+            "gone:1: 0 waiting, 2 on hold, 1 in progress; it cannot be opened here",
+            "gone:2: 0 waiting, 1 on hold; it cannot be opened here",
         ]
 
 

@@ -416,7 +416,7 @@ async def _debts(opened: Store, bindings: MemoryBindings) -> Findings:
             continue
         # The health of the current provider is a finding of its own.
         problem = "" if provider is bindings.current else (await _health(provider))[1]
-        advice = f"start it again: what is owed to it is tried by itself; or {_GIVE_UP}"
+        advice = f"start it again: what waits for it is tried by itself; or {_GIVE_UP}"
         yield _warn("debts", f"{told}; {problem}", advice) if problem else _ok("debts", told)
 
 

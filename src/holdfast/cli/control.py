@@ -142,7 +142,7 @@ def print_status(glance: Status) -> None:
         "up": (_duration(glance.uptime_s), f" (since {moment(glance.started_at)})"),
         "running": (count(glance.running, "turn"), _beside(glance)),
         "turns": _tally(glance),
-        "owed": _owed(glance),
+        "waiting": _waiting(glance),
         **({"damage": "\n".join((*glance.damage, "what to do: holdfast doctor"))} if glance.damage else {}),
         **({"memory": in_words(glance.memory)} if glance.memory else {}),
         **_agent(glance.agent),
@@ -203,7 +203,7 @@ def _tally(glance: Status) -> tuple[str, str]:
     return sum_, f" ({states})" if states else ""
 
 
-def _owed(glance: Status) -> str:
+def _waiting(glance: Status) -> str:
     owed = glance.obligations
     if owed is None:
         return UNKNOWN

@@ -1,4 +1,4 @@
-"""`holdfast memory status`, `commit`, `waive` and `replay`: what memory still has to be given, and what it made of it."""
+"""`holdfast memory status`, `commit`, `waive` and `replay`: what memory still has to learn, and what came of the rest."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ _WAITS = {
     SegmentState.WAIVED: "never handed over",
 }
 _STATES = {
-    SegmentState.OPEN: "gathering",
-    SegmentState.SEALED: "owed",
-    SegmentState.COMMITTING: "being committed",
-    SegmentState.COMMITTED: "committed",
-    SegmentState.WAIVED: "waived",
+    SegmentState.OPEN: "in progress",
+    SegmentState.SEALED: "waiting",
+    SegmentState.COMMITTING: "being learned",
+    SegmentState.COMMITTED: "learned",
+    SegmentState.WAIVED: "skipped",
 }
 
 
@@ -86,13 +86,13 @@ async def status(frame: Frame, session: str | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("session", required=False)
-@click.option("--all", "every", is_flag=True, help="Every session that has something to commit.")
-@click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for a commit that is already running.")
+@click.option("--all", "every", is_flag=True, help="Every session that has something to learn from.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Wait if it is being learned already.")
 @with_json
 async def commit(frame: Frame, session: str | None, every: bool, wait: bool, as_json: bool) -> None:
-    """Commit SESSION to memory now, before it is over.
+    """Learn from SESSION now, before it is over.
 
-    SESSION is the id or the key of a conversation.  The exit code is 1 where something is left with --all.
+    SESSION is the id or the key of a conversation.  With --all, the exit code is 1 if something is left.
     """
     if every == (session is not None):
         raise click.UsageError("Name a SESSION, or say --all.")
@@ -100,7 +100,7 @@ async def commit(frame: Frame, session: str | None, every: bool, wait: bool, as_
         if session is None:
             await _commit_all(services, wait=wait, as_json=as_json)
             return
-        # An unknown session has nothing to commit.
+        # An unknown session has nothing to learn from.
         session_id = (await find(services, session)).id if session else SessionId("")
         committed = await services.memories.commit(Payment(session_id=session_id, wait=wait))
         if as_json:
@@ -108,16 +108,16 @@ async def commit(frame: Frame, session: str | None, every: bool, wait: bool, as_
         elif session_id:
             await _tell_commit(services, session_id, committed.committed)
         else:
-            say("Nothing is owed.")
+            say("Nothing is left to learn.")
 
 
 @click.command()
 @click.argument("segment")
 @with_json
 async def waive(frame: Frame, segment: str, as_json: bool) -> None:
-    """Give up SEGMENT: it will never be remembered.
+    """Skip SEGMENT: it will never be remembered.
 
-    That is for a provider that will never be back: what the same conversation owes behind it then goes on.
+    That is for a provider that will never be back.  Later segments of the same conversation are then learned.
     """
     async with frame.services() as services:
         waived = await services.memories.waive(SegmentId(segment))
@@ -125,7 +125,7 @@ async def waive(frame: Frame, segment: str, as_json: bool) -> None:
         print_json(waived)
     else:
         what = f"turn {_turns(waived)} of {waived.session_id}"
-        say(f"{waived.id} is waived: {waived.owner} will never be given {what}.", soft_wrap=True)
+        say(f"{waived.id} is skipped: {waived.owner} will never be given {what}.", soft_wrap=True)
         say("Another provider still can be, with: holdfast memory replay --provider NAME", "dim", soft_wrap=True)
 
 
@@ -138,7 +138,7 @@ async def waive(frame: Frame, segment: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def replay(frame: Frame, provider: str, url: str, person: str, as_json: bool) -> None:
-    """Give another provider what was committed before.
+    """Give another provider what was learned before.
 
     It may be stopped at any time: what was given stays given, and the same command goes on from there.
     """
@@ -204,7 +204,7 @@ def _next(plan: Replaying, course: _Course, limit: int = AT_ONCE) -> Replaying:
 
 def _print_replay(course: _Course) -> None:
     if not course.replayed and not course.left:
-        say(f"{course.provider} has everything already, or nothing was ever committed.")
+        say(f"{course.provider} has everything already, or nothing was ever learned.")
         return
     say(f"{_number(course.replayed, 'segment')} replayed into {course.provider}, {course.left} left.")
     lines = [(each.segment_id, each.session_id, _cut(each.error)) for each in course.failures[:SIDE_BY_SIDE]]
@@ -223,7 +223,7 @@ async def _commit_all(services: Services, *, wait: bool, as_json: bool) -> None:
         progress.advance(task)
 
     with bar(as_json) as progress:
-        task = progress.add_task("committing", total=len(owing))
+        task = progress.add_task("learning", total=len(owing))
         await asyncio.gather(*(pay(each, progress) for each in owing))
     # What the gateway paid meanwhile by itself is paid as well, and what was said meanwhile is no failure.
     left = set(await _owing(services, (SegmentState.SEALED, SegmentState.COMMITTING))) & set(owing)
@@ -231,9 +231,9 @@ async def _commit_all(services: Services, *, wait: bool, as_json: bool) -> None:
     if as_json:
         print_json({"sessions": len(owing), "committed": paid, "failed": len(left)})
     elif not owing:
-        say("Nothing is owed.")
+        say("Nothing is left to learn.")
     else:
-        say(f"{_number(paid, 'session')} committed, {len(left)} still owing.")
+        say(f"{_number(paid, 'session')} learned, {len(left)} still waiting.")
         if left:
             say("See why with: holdfast memory status", "dim")
     if left:
@@ -255,14 +255,14 @@ async def _owing(services: Services, states: Sequence[SegmentState]) -> list[Ses
 async def _tell_commit(services: Services, session_id: SessionId, committed: bool) -> None:
     if committed:
         done = await services.memories.segments(session_id=session_id, state=SegmentState.COMMITTED, limit=1)
-        say(f"{session_id} is committed: {', '.join(each.receipt or 'done' for each in done.items)}.")
+        say(f"{session_id} is learned: {', '.join(each.receipt or 'done' for each in done.items)}.")
         return
     owed = (await services.memories.segments(session_id=session_id, unpaid=True, limit=SIZE_MAX)).items
     if not owed:
-        say(f"{session_id} owes nothing.")
+        say(f"{session_id} has nothing left to learn.")
         return
     first = min(owed, key=lambda each: each.generations)
-    say(f"{session_id} is not committed: {_standing(first)}. {first.error or ''}".rstrip(), "yellow")
+    say(f"{session_id} is not learned yet: {_standing(first)}. {first.error or ''}".rstrip(), "yellow")
     _advise([first])
 
 
@@ -278,7 +278,7 @@ def _print_status(found: MemoryStatus, configured: str) -> None:
         lines.append(("of everyone", in_words(found.everyone)))
     print_table(("memory", ""), lines, "")
     if counts.owed and found.provider is None and configured != "none":
-        say("Some of what is owed may be parked: that only a running gateway can tell, and holdfast doctor.", "dim")
+        say("Some of what is waiting may be on hold; a running gateway and holdfast doctor can tell.", "dim")
     if not found.owing:
         return
     say("")
@@ -345,8 +345,8 @@ def _advice(segments: Sequence[SegmentView]) -> list[str]:
     for owner in sorted({each.owner for each in parked}):
         first = next(each.id for each in parked if each.owner == owner)
         advice.append(
-            f"{owner} cannot be reached: bring it back (its plugin, or its address under [memory]), or give up what is owed "
-            f"to it with: holdfast memory waive {first}"
+            f"{owner} cannot be reached: bring it back (its plugin, or its address under [memory]), or skip what waits "
+            f"for it with: holdfast memory waive {first}"
         )
     failed = next(
         (each for each in segments if each.state is SegmentState.SEALED and each.attempt and not each.parked), None
@@ -361,14 +361,14 @@ def _advice(segments: Sequence[SegmentView]) -> list[str]:
 
 def _standing(view: SegmentView) -> str:
     if view.parked:
-        return "parked"
+        return "on hold"
     if view.state is SegmentState.SEALED and view.attempt:
         return "failed once" if view.attempt == 1 else f"failed {view.attempt} times"
     return _STATES[view.state]
 
 
 def _segments(counts: Counts) -> str:
-    settled = {"committed": counts.committed, "waived": counts.waived}
+    settled = {"learned": counts.committed, "skipped": counts.waived}
     return ", ".join([in_words(counts), *(f"{number} {what}" for what, number in settled.items() if number)])
 
 

@@ -54,11 +54,12 @@ def memory() -> None:
 
     \b
     What you say is handed to memory in segments: a stretch of one conversation.
-      gathering  the conversation goes on; nothing is owed yet
-      owed       it is over, and its segment waits for the provider
-      parked     it is over, and its provider cannot be opened here
-      committed  the provider has it: for builtin, facts were extracted
-      waived     you gave it up
+      in progress    the conversation goes on
+      waiting        it is over, and its segment waits for the provider
+      on hold        it is over, and its provider cannot be opened here
+      being learned  the provider is being given it now
+      learned        the provider has it: for builtin, facts were extracted
+      skipped        you gave it up, with `holdfast memory waive`
     """
 
 

@@ -71,6 +71,6 @@ class Viewer:
 
 def in_words(debt: Debt) -> str:
     """Return a debt as people read it: what waits for a provider, and then what waits for something else."""
-    owed = f"{debt.owed} owed" + (f" ({debt.failed} of them failed)" if debt.failed else "")
-    rest = {"parked": debt.parked, "gathering": debt.open, "being committed": debt.committing}
-    return ", ".join([owed, *(f"{number} {what}" for what, number in rest.items() if number)])
+    waiting = f"{debt.owed} waiting" + (f" ({debt.failed} of them failed)" if debt.failed else "")
+    rest = {"on hold": debt.parked, "in progress": debt.open, "being learned": debt.committing}
+    return ", ".join([waiting, *(f"{number} {what}" for what, number in rest.items() if number)])
