@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.agent.loop import ModelAgent
 from holdfast.agent.models.port import Request, ToolMessage, UserMessage
 from holdfast.agent.models.scripted import Step, call
 from holdfast.agent.processes.background import BackgroundProcesses
@@ -64,8 +65,10 @@ class Gateway:
 
 
 @asynccontextmanager
-async def gateway(store: Store, home: Path, script: Any, **config: Any) -> AsyncIterator[Gateway]:
-    """Run an engine whose agent has a terminal; what it started outlives it."""
+async def working(
+    store: Store, home: Path, script: Any, **config: Any
+) -> AsyncIterator[tuple[ModelAgent, BackgroundProcesses]]:
+    """Yield an agent that has a terminal, and the commands that it starts."""
     workspace = home / "workspace"
     workspace.mkdir(exist_ok=True)
     background = BackgroundProcesses(store.processes, home, HOME_ID)
@@ -76,18 +79,25 @@ async def gateway(store: Store, home: Path, script: Any, **config: Any) -> Async
     terminal = Terminal(allowed, Workspace(workspace), background, sandbox, ENVIRONMENT, hosts)
     process = ProcessTool(store.processes, store.sessions, background)
     agent, _ = agent_of(script, store, terminal.tool(), process.tool(), home=home)
+    yield agent, background
+    await background.pool.close()
+
+
+@asynccontextmanager
+async def gateway(store: Store, home: Path, script: Any, **config: Any) -> AsyncIterator[Gateway]:
+    """Run an engine whose agent has a terminal; what it started outlives it."""
     carrier = RecordingCarrier()
     engines: list[Engine] = []
 
     async def accept(note: Inbound) -> Receipt:
         return await engines[0].inbox.accept(note)
 
-    monitor = ProcessMonitor(store.processes, store.sessions, background, accept)
-    parts: dict[str, Any] = {"carriers": {"chat": carrier}, "components": {"processes": monitor.run}}
-    async with running_engine(store, agent, **parts) as engine:
-        engines.append(engine)
-        yield Gateway(engine=engine, store=store, background=background, carrier=carrier)
-    await background.pool.close()
+    async with working(store, home, script, **config) as (agent, background):
+        monitor = ProcessMonitor(store.processes, store.sessions, background, accept)
+        parts: dict[str, Any] = {"carriers": {"chat": carrier}, "components": {"processes": monitor.run}}
+        async with running_engine(store, agent, **parts) as engine:
+            engines.append(engine)
+            yield Gateway(engine=engine, store=store, background=background, carrier=carrier)
 
 
 def last(request: Request) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from holdfast.channels.chat.channel import ChatChannel, ChatSurroundings, ask_in
 from holdfast.channels.chat.config import ChatSettings
 from holdfast.channels.chat.home_news import HomeNews
 from holdfast.channels.chat.port import Batch, ChatEvent, Member, MenuEntry, Outgoing, Place
-from holdfast.channels.port import Capabilities, MessageSize, Unit
+from holdfast.channels.port import Accept, Capabilities, MessageSize, Unit
 from holdfast.clock import SystemClock
 from holdfast.config import Config
 from holdfast.core.chats import ChatMessage
@@ -45,6 +45,7 @@ CAN = Capabilities(
     edits_per_minute=20,
 )
 _IDS = itertools.count(1)
+Components = Mapping[str, Callable[[], Awaitable[None]]]
 
 
 @dataclass
@@ -91,6 +92,8 @@ class House:
     settings: dict[str, object] = field(default_factory=dict[str, object])
     chats: dict[str, ChatChannel] = field(default_factory=dict[str, ChatChannel])
     news: HomeNews | None = None
+    # What else runs on the node.
+    beside: Callable[[Accept], Components] = lambda _: {}
 
     @property
     def phone(self) -> Handset:
@@ -124,7 +127,7 @@ class House:
                     "tuning": FAST,
                     "clock": clock,
                     "node_id": node_id,
-                    "components": {name: chat.run for name, chat in chats.items()},
+                    "components": {**{name: chat.run for name, chat in chats.items()}, **self.beside(accept)},
                     **parts,
                 }
             )

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace as changed
 
+from holdfast.agent.processes.monitor import ProcessMonitor
 from holdfast.agent.scripted import Say, ScriptedAgent
+from holdfast.channels.chat.asking import WAITS
+from holdfast.channels.chat.port import Place
 from holdfast.channels.chat.presses import GOING_ON, MOVED_ON
+from holdfast.clock import SystemClock
 from holdfast.config import Config, GatewayConfig
 from holdfast.core.chats import AccountState
 from holdfast.core.events import Text
 from holdfast.core.intake import Receipt
 from holdfast.core.notes import RESTART_BANNER, SHUTDOWN_BANNER
+from holdfast.core.people import Choice
 from holdfast.core.questions import About, Question
 from holdfast.core.turns import Cause, Mode, Turn, TurnState
 from holdfast.engine.engine import Engine
 from holdfast.errors import AccountRefused, Rejected
 from holdfast.ports import Assignment, Stage
-from tests.channels.chat.house import Handset, House, living
-from tests.channels.chat.phone import CHAT, HOME
+from tests.channels.chat.house import Accept, Components, Handset, House, living
+from tests.channels.chat.phone import CHAT, HOME, STRANGER
 from tests.conformance.scenes import on_sqlite
-from tests.engine.world import Open, message, settled, until
+from tests.engine.world import Open, message, opened, settled, until
+from tests.processes.scene import end_all
+from tests.processes.test_engine import starts, working
 
+THEIRS = Place(chat_id="66")
 ECHO = ScriptedAgent(lambda work: [Say(work.message)])
 ELSEWHERE = "work"
 
@@ -255,3 +264,79 @@ async def test_what_a_person_sees_on_the_page_is_not_asked_at_home(open_it: Open
 
         await until(waits)
         assert await house.store.deliveries.of_turn(receipt.turn_id) == []
+
+
+async def let_in(house: House, text: str = "hello") -> None:
+    """Let the stranger in as a guest, whose first message is then answered."""
+    house.phone.write(text, place=THEIRS, who=STRANGER)
+    (pairing,) = await until(house.store.people.pairings)
+    await house.store.people.decide(pairing.id, Choice.GUEST, "local", SystemClock().now_ms())
+
+
+async def test_what_a_guest_wants_done_is_decided_at_home_and_both_chats_are_told(open_it: Open) -> None:
+    """Q2"""
+    async with living(open_it, Asking(APPROVAL)) as house, house.running():
+        await let_in(house)
+        await until(lambda: house.phone.shows(WAITS, THEIRS) and house.phone.shows(APPROVAL.text, HOME))
+        house.phone.write("/approve", place=THEIRS, who=STRANGER)
+        await until(lambda: house.phone.shows("Only the operator can decide this", THEIRS))
+        house.phone.write("/deny", place=THEIRS, who=STRANGER)
+        await until(lambda: len(house.phone.shows("Only the operator can decide this", THEIRS)) == 2)
+        house.phone.report(house.phone.press(0, place=HOME))
+        await until(lambda: house.phone.shows("**Once**", THEIRS) and house.phone.shows("**Once**", HOME))
+        await until(lambda: house.phone.shows("once", THEIRS))
+
+
+async def test_a_message_that_came_late_tells_the_model_its_age(open_it: Open) -> None:
+    agent = Slow()
+    agent.go.set()
+    async with living(open_it, agent) as house, house.running():
+        house.phone.write("late", sent_at=SystemClock().now_ms() - 660_000)
+        await until(lambda: agent.heard)
+        assert agent.heard == ["[System note: this message was sent 11 minutes ago and could not be read before.]\n\nlate"]
+        await until(lambda: house.phone.shows("forty-two."))
+
+
+async def test_many_old_messages_are_one_question_and_the_last_is_answered(open_it: Open) -> None:
+    async with living(open_it, ECHO) as house, house.running():
+        at = SystemClock().now_ms() - 2 * 3_600_000
+        for number in range(6):
+            house.phone.write(f"old {number}", sent_at=at + 10_000 * number)
+        (asked,) = await until(lambda: house.phone.shows("6 messages came here while I was away"))
+        assert [each.label for row in asked.buttons for each in row] == ["Answer all", "Answer the last", "Drop them"]
+        house.phone.report(house.phone.press(1))
+        await until(lambda: house.phone.shows("old 5"))
+        assert house.phone.shows("old 4") == []
+
+
+@pytest.mark.parametrize("stream", ["status", "off"])
+async def test_a_message_that_waits_is_seen_at_once(open_it: Open, stream: str) -> None:
+    """By a line, or by a reaction where there is none."""
+    agent = Slow()
+    async with living(open_it, agent, settings={"stream": stream}) as house, house.running():
+        await begun(house)
+        second = house.phone.write("And this?", sent_at=SystemClock().now_ms() + 5_000)
+        if stream == "off":
+            await until(lambda: house.phone.count(f"react {second}"))
+        else:
+            await until(lambda: house.phone.shows("Waiting behind another message…"))
+        agent.go.set()
+        await until(lambda: len(house.phone.shows("The answer is forty-two.")) == 2)
+
+
+@on_sqlite
+async def test_the_end_of_a_background_command_arrives_in_the_thread_that_started_it(open_it: Open, tmp_path: Path) -> None:
+    """A5: as a turn of the same session."""
+    thread = Place(chat_id="1", thread_id="9")
+    script = starts(command="echo well; exit 3", notify_on_complete=True)
+    async with opened(open_it) as store, working(store, tmp_path, script) as (agent, background):
+
+        def monitors(accept: Accept) -> Components:
+            return {"processes": ProcessMonitor(store.processes, store.sessions, background, accept).run}
+
+        house = House(store, agent, beside=monitors)
+        async with house.running():
+            house.phone.write("go", place=thread)
+            await until(lambda: house.phone.shows("heard: True", thread))
+            assert house.phone.chats.keys() == {thread}
+    end_all(tmp_path)

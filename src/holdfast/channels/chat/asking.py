@@ -32,7 +32,9 @@ def asking(turn: Turn, question: Question, target: str, home: Home | None, split
     )
     if home and home.target == target:
         return asked
-    return [_message(turn, question, target, WAITS if home else WAITS + _LATER, 1, Extra(), now_ms), *asked]
+    # It says later how the question was settled, too.
+    waits = Extra(question_id=question.id)
+    return [_message(turn, question, target, WAITS if home else WAITS + _LATER, 1, waits, now_ms), *asked]
 
 
 def asking_at_home(turn: Turn, question: Question, home: Home, now_ms: int) -> list[Delivery]:
