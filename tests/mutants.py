@@ -3370,6 +3370,41 @@ MUTANTS: tuple[Mutant, ...] = (
         "            pass\n",
         ("tests/operations/test_chat_requests.py",),
     ),
+    Mutant(
+        "a turn that is over begins no message in its chat",
+        "store/showing.py",
+        "     WHERE t.id = :turn_id AND t.state IN {_IN_FLIGHT}\n    ON CONFLICT",
+        "     WHERE t.id = :turn_id\n    ON CONFLICT",
+        ("tests/channels/chat/test_sending.py",),
+    ),
+    Mutant(
+        "a growing answer begins behind what has still to leave for its chat",
+        "channels/chat/status_line.py",
+        " or (kind is LineKind.STREAM and each.chat_is_sending)",
+        "",
+        ("tests/channels/chat/test_sending.py",),
+    ),
+    Mutant(
+        "a growing answer has a message of its own",
+        "channels/chat/status_line.py",
+        "            await self._withdraw(place, each, line)\n            line = None\n",
+        "            pass\n",
+        ("tests/channels/chat/test_sending.py",),
+    ),
+    Mutant(
+        "a chat that was told of a stop is not told of it again",
+        "store/settlement.py",
+        "    for turn in (yield from _untold(dialect, in_chats)):\n",
+        "    for turn in in_chats:\n",
+        ("tests/conformance/test_banners.py",),
+    ),
+    Mutant(
+        "an open question follows its chat to its new id",
+        "store/deliveries.py",
+        "    yield Run(_REDIRECT_CARDS, params)\n",
+        "",
+        ("tests/conformance/test_showing.py",),
+    ),
 )
 
 

@@ -109,10 +109,16 @@ class Scene:
         """Return what a gateway tells of its accounts, by name."""
         socket = httpx2.AsyncHTTPTransport(uds=str(self.nodes[via].home / "gateway.sock"))
         async with httpx2.AsyncClient(transport=socket, base_url="http://localhost") as operator:
-            return {each["name"]: each for each in (await operator.get("/api/channels")).json()["items"]}
+            answer = await operator.get("/api/channels")
+        answer.raise_for_status()
+        return {each["name"]: each for each in answer.json()["items"]}
 
     async def _sends_nothing(self, via: int) -> bool:
-        return not any(each["pending_deliveries"] for each in (await self.accounts(via)).values())
+        try:
+            return not any(each["pending_deliveries"] for each in (await self.accounts(via)).values())
+        except (httpx2.TransportError, httpx2.HTTPStatusError):
+            # It was killed meanwhile, and comes back.
+            return False
 
 
 @dataclass

@@ -53,16 +53,22 @@ async def test_a_chat_that_cannot_be_written_to_holds_up_no_other() -> None:
 
 
 async def test_a_group_that_becomes_a_supergroup_keeps_its_conversation() -> None:
-    """It moves while it is being answered: the answer follows it, and the conversation goes on."""
+    """It moves while it is being answered, or asked: the answer follows it, and the conversation goes on."""
     async with scene() as here:
-        group = here.there.group(-500, "Team")
+        group, other = here.there.group(-500, "Team"), here.there.group(-600, "Others")
         await here.gateway.start()
+        here.there.says(other, here.ann, '@holdfast_bot script: call ask_user {"question": "Which colour?"} | result')
+        await here.sees("Which colour?", other)
+        others = here.there.migrates(other)
+        here.there.says(others, here.ann, "@holdfast_bot blue")
+        await here.sees("blue", others)
+        asked = len(here.model.requests)
         here.there.says(group, here.ann, "@holdfast_bot n00000 before")
         await here.sees("n00000", group)
         # The speaker's name stands before a script, so the model repeats it.
         here.model.script = "pings 10 every 0.1; echo"
         here.there.says(group, here.ann, "@holdfast_bot n00001 while it moves")
-        await until(lambda: len(here.model.requests) == 2, "it is being answered", PATIENCE_S)
+        await until(lambda: len(here.model.requests) == asked + 2, "it is being answered", PATIENCE_S)
         moved = here.there.migrates(group)
         await here.sees("n00001", moved)
         here.there.says(moved, here.ann, "@holdfast_bot n00002 after")

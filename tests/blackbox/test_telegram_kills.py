@@ -42,9 +42,10 @@ async def slow(here: Scene) -> None:
 async def asked(here: Scene) -> None:
     """A question that is answered by its button."""
     nonce = here.nonce()
-    script = f'{nonce} script: call ask_user {{"question": "{nonce}q?", "choices": ["red", "blue"]}} | say {nonce}; result'
+    asking = f"Colour {nonce[1:]}?"
+    script = f'{nonce} script: call ask_user {{"question": "{asking}", "choices": ["red", "blue"]}} | say {nonce}; result'
     said = here.there.says(here.hers, here.ann, script)
-    card = await here.sees(f"{nonce}q?")
+    card = await here.sees(asking)
     here.there.presses(card, here.ann, "blue")
     here.written.append(Written(nonce, said, f"{nonce}blue"))
     await here.answered()
@@ -69,20 +70,22 @@ def _read_by_model(here: Scene) -> set[int]:
 async def is_killed(here: Scene, story: Story, fuse: Fuse) -> bool:
     """Play a story with a fuse, and once more from where it stands after the kill; False if the fuse did not burn."""
     fuse.lit()
-    playing = asyncio.create_task(story(here))
+    playing = asyncio.create_task(_played(here, story))
     burning = asyncio.create_task(until(lambda: fuse.burned, "the fuse burns", 2 * PATIENCE_S))
     await asyncio.wait({playing, burning}, return_when=asyncio.FIRST_COMPLETED)
     burning.cancel()
-    if not fuse.burned:
-        await playing
-        await here.rests()
     fuse.out()
     if fuse.burned:
         await here.gateway.ended()
         await here.gateway.start()
-        await playing
+    await playing
     await here.verify(status_lines_lost=fuse.lost_status_line)
     return bool(fuse.burned)
+
+
+async def _played(here: Scene, story: Story) -> None:
+    await story(here)
+    await here.rests()
 
 
 async def goes_through_every_kill(story: Story, moment: Moment, **account: object) -> None:

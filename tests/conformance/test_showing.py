@@ -115,6 +115,19 @@ async def test_a_cancelled_turn_settles_its_question(scene: Scene) -> None:
     assert await scene.store.cards.open_at(TARGET) == []
 
 
+async def test_a_question_can_be_answered_where_its_chat_is_now(scene: Scene) -> None:
+    """The message that asks it stays in the chat that it was sent to."""
+    turn = await asked(scene)
+    (sent,) = await scene.send()
+    await scene.settle(sent, DeliveryEvent.CONFIRM, receipt="41")
+    await scene.store.deliveries.redirect(TARGET, "telegram:-100")
+    assert await scene.store.cards.open_at(TARGET) == []
+    assert [each.turn_id for each in await scene.store.cards.open_at("telegram:-100")] == [turn.id]
+    given = ApprovalAnswered(question_id="question", text="yes")
+    await scene.store.turns.answer(turn.id, given, scene.now)
+    assert [each.delivery.target for each in await scene.store.cards.settled("telegram")] == [TARGET]
+
+
 async def test_a_file_is_kept_for_some_days(scene: Scene) -> None:
     content = b"\x00sk-abc" * 1000
     kept = await scene.store.kept_files.keep(content, scene.now)

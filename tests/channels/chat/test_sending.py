@@ -15,7 +15,7 @@ from holdfast.agent.scripted import Say, ScriptedAgent
 from holdfast.channels.chat.account import ChatAccount, Home, no_home
 from holdfast.channels.chat.budget import Budget
 from holdfast.channels.chat.carrier import ChatCarrier
-from holdfast.channels.chat.port import ChatMessage, Place, Pressed
+from holdfast.channels.chat.port import ChatMessage, Outgoing, Place, Pressed
 from holdfast.channels.chat.presses import GOING_ON, MOVED_ON, NOT_YOURS, UNKNOWN, Presses
 from holdfast.channels.chat.status_line import StatusLines
 from holdfast.channels.port import Capabilities
@@ -548,6 +548,23 @@ async def test_growing_answers_stand_in_the_order_of_their_messages_and_alert_th
         await at_rest(chat.store, second)
         await chat.lines.look()
         assert chat.phone.texts() == ["one", "two"]
+
+
+async def test_a_growing_answer_has_a_message_of_its_own(open_it: Open) -> None:
+    """The status line was sent earlier, and alerted no phone."""
+    async with chatting(open_it, agent := Working("The answer"), stream="edit") as (chat, engine):
+        turn_id = await say(engine)
+        await began(chat, turn_id, "The answer")
+        await chat.store.status_lines.begin(turn_id, TARGET, LineKind.STATUS)
+        line = await chat.phone.send(CHAT, Outgoing(text="Working…"), "status")
+        await chat.store.status_lines.show(turn_id, line)
+        chat.clock._now_ms = SystemClock().now_ms() + 5_000
+        await chat.lines.look()
+        (message_id,) = chat.phone.chats[CHAT]
+        assert (chat.phone.texts(), message_id == line) == (["The answer"], False)
+        agent.go.set()
+        (sent,) = await at_rest(chat.store, turn_id)
+        assert sent.receipt == message_id
 
 
 async def test_a_growing_answer_begins_behind_what_has_still_to_leave(open_it: Open) -> None:
