@@ -33,11 +33,13 @@ def _none(_kind: str) -> None:
 class Kinds:
     """The settings of each kind of table, as dataclasses.  They may come from other packages.
 
-    `find` returns None for an unknown kind, and raises `ConfigInvalid` for one that cannot be loaded.
+    `find` returns None for an unknown kind.  For one whose package has a fault it returns `unusable`, which has the settings
+    of all kinds: the others in such a table are left out, because they cannot be checked.
     """
 
     find: Callable[[str], type[Any] | None] = _none
     names: Callable[[], Sequence[str]] = tuple[str, ...]
+    unusable: type[Any] | None = None
 
 
 NO_KINDS = Kinds()
@@ -198,10 +200,7 @@ def _of_kind(tree: object, source: ConfigSource, path: Where, beside: Sequence[s
     kind = _kind_of(path[-1], tree)
     says_kind = kind != path[-1]
     at = (*path, "kind") if says_kind else path
-    try:
-        settings = source.kinds.find(kind)
-    except ConfigInvalid as error:
-        raise source.error(at, str(error)) from error
+    settings = source.kinds.find(kind)
     if settings is None:
         known = [*source.kinds.names(), *(() if says_kind else beside)]
         near = difflib.get_close_matches(kind, known, n=1)
@@ -210,6 +209,8 @@ def _of_kind(tree: object, source: ConfigSource, path: Where, beside: Sequence[s
             raise source.error(at, f"unknown kind {kind!r}; {advice}")
         named = "; a table with another name needs a kind" if isinstance(tree, dict) and not near else ""
         raise source.error(at, f"unknown key; {advice}{named}")
+    if settings is source.kinds.unusable and isinstance(tree, dict):
+        tree = {key: value for key, value in cast("Table", tree).items() if key in get_type_hints(settings)}
     return build(settings, tree, source, path)
 
 

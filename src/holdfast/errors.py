@@ -7,7 +7,8 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     │   ├── AccountRefused  a chat platform does not accept the token of an account
     │   ├── BadParameter    a parameter of the request is missing or cannot be used: 400
     │   ├── ConfigInvalid   the configuration is wrong: exit 78, with file and line
-    │   │   └── Exposed     others could reach the gateway, and nothing is asked of them
+    │   │   ├── Exposed     others could reach the gateway, and nothing is asked of them
+    │   │   └── KindUnusable  the package of a chat platform has a fault: its accounts stay closed
     │   ├── IllegalMove     the table of states has no such move: 409
     │   ├── KeyReused       the dedupe key came before with another body: 422
     │   ├── ModelRejected   the model will not take this request: it is not repeated
@@ -72,6 +73,10 @@ class Exposed(ConfigInvalid):
         advice = "set server.api_key or server.password, make a key with: holdfast keys create, or listen on 127.0.0.1"
         self.problem = f"{host!r} can be reached by others, who would need no key; {advice}"
         super().__init__(f"server.host: {self.problem}")
+
+
+class KindUnusable(ConfigInvalid):
+    """The package of a chat platform has a fault, which the message names.  Only its accounts stay closed."""
 
 
 class IllegalMove(Rejected):

@@ -7,16 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.app.build import Builder
+from holdfast.app.doctor import consult
 from holdfast.channels.chat import kinds
 from holdfast.channels.registry import OPENERS
 from holdfast.channels.settings import KINDS, misconfigured
+from holdfast.clock import SystemClock
 from holdfast.config import Config, load, secrets
 from holdfast.config.inventory import inventory
 from holdfast.core.redaction import Redaction
-from holdfast.errors import ConfigInvalid, Overridden
+from holdfast.errors import ConfigInvalid, KindUnusable, NotRunning, Overridden
+from holdfast.operations.channels import TrialContext, try_account
+from holdfast.operations.doctor import Level
 from holdfast.operations.settings import Origin, Settings, SettingsChange
 
 TOKEN = "83:x9Kq-27fLw0pTzR4vBnM"
+TELEGRAM_TOKEN = "7000001:AAExampleTokenOfTheScriptedServer_0"
 KNOWN = "unknown key; known are pigeon, telegram, webhook, url, github"
 PLATFORM = """
 from dataclasses import dataclass
@@ -190,17 +196,90 @@ async def test_settings_of_accounts_are_changed_and_shown_without_secrets(tmp_pa
         await settings.change(SettingsChange(changes={"channels.pigeon.home": "8"}))
 
 
-def test_a_package_that_is_no_platform_closes_only_its_own_accounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    points = ["nothing = pigeon_platform:NOTHING", "gone = pigeon_platform:GONE", "two = pigeon_platform:PIGEON"]
-    installed(tmp_path, monkeypatch, "pigeon", PLATFORM, *points)
-    assert read(tmp_path, "[server]\nport = 1").channels.accounts == {}
-    for kind, problem in (("nothing", "is no ChatKind"), ("gone", "cannot be loaded: .*GONE")):
-        with pytest.raises(ConfigInvalid, match=f":1: channels.{kind}: the kind '{kind}' of pigeon 1.0 {problem}"):
-            read(tmp_path, f"[channels.{kind}]")
+FAULTY = f"""{PLATFORM}
+class Plain:
+    pass
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needy(ChatSettings):
+    ring: str
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Untyped(ChatSettings):
+    ring: "Unheard" = ""
+
+PLAIN = ChatKind(name="plain", settings=Plain, capabilities=Capabilities(), open=opened)
+NEEDY = ChatKind(name="needy", settings=Needy, capabilities=Capabilities(), open=opened)
+UNTYPED = ChatKind(name="untyped", settings=Untyped, capabilities=Capabilities(), open=opened)
+"""
+FAULTS = {
+    "gone": ("pigeon_platform:GONE", "cannot be imported: AttributeError: module 'pigeon_platform' has no attribute 'GONE'"),
+    "absent": ("no_such_module:KIND", "cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"),
+    "nothing": ("pigeon_platform:NOTHING", "is no ChatKind but of the type object"),
+    "plain": ("pigeon_platform:PLAIN", "has settings that are no dataclass which extends ChatSettings: Plain"),
+    "needy": ("pigeon_platform:NEEDY", "has settings without a default: ring of Needy"),
+    "untyped": ("pigeon_platform:UNTYPED", "has settings whose types cannot be read: name 'Unheard' is not defined"),
+}
+
+
+@pytest.fixture
+def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package with a sound platform and with one of each fault."""
+    points = [f"{name} = {value}" for name, (value, _) in FAULTS.items()]
+    installed(tmp_path, monkeypatch, "pigeon", FAULTY, "pigeon = pigeon_platform:PIGEON", *points)
+
+
+@pytest.mark.usefixtures("faulty")
+@pytest.mark.parametrize("kind", FAULTS)
+async def test_a_package_with_a_fault_closes_only_its_own_accounts(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The fault is named in one line, and the settings that every account has are read all the same."""
+    value, problem = FAULTS[kind]
+    line = f"the kind {kind!r} of pigeon 1.0 ({value}) {problem}"
+    environment = {f"HOLDFAST_CHANNELS__{kind.upper()}__RING": "7"}
+    text = f"""
+        [channels.{kind}]
+        nobody_knows_it = 1
+        allow = ["7"]
+        [channels.telegram]
+        token = "{TELEGRAM_TOKEN}"
+        api_base = "http://127.0.0.1:9"
+        """
+    config = read(tmp_path, text, environment)
+    assert config.channels.accounts[kind].allow == ("7",)
+    with pytest.raises(KindUnusable) as raised:
+        kinds.find(kind)
+    assert str(raised.value) == line
+    async with (await Builder.of(config, tmp_path, Redaction(), SystemClock())).accounts() as accounts:
+        assert list(accounts) == ["telegram"]
+    assert [each.getMessage() for each in caplog.records] == [f"The account {kind} stays closed: {line}"]
+    report = await consult(tmp_path, tmp_path / "holdfast.toml", NotRunning(tmp_path), required=True)
+    found = [(each.level, each.found) for each in report.checks if each.found.startswith(f"{kind}: ")]
+    assert found == [(Level.FAIL, f"{kind}: {line}")]
+
+
+@pytest.mark.usefixtures("pigeon")
+async def test_a_platform_that_cannot_be_opened_closes_only_its_own_accounts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = f"[channels.pigeon]\ntoken = '{TOKEN}'\n[channels.telegram]\ntoken = '{TELEGRAM_TOKEN}'"
+    config = read(tmp_path, text)
+    async with (await Builder.of(config, tmp_path, Redaction(), SystemClock())).accounts() as accounts:
+        assert list(accounts) == ["telegram"]
+    assert "The account pigeon stays closed: its platform cannot be opened" in caplog.text
+    around = TrialContext(home=tmp_path, environment={}, clock=SystemClock(), redaction=Redaction())
+    trial = await try_account("pigeon", config.channels.accounts["pigeon"], around)
+    assert trial.problem == "the platform pigeon failed with NotImplementedError: "
+
+
+def test_a_kind_that_two_packages_have_is_that_of_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(tmp_path, monkeypatch, "pigeon", PLATFORM, "two = pigeon_platform:PIGEON")
     (tmp_path / "other").mkdir()
     installed(tmp_path / "other", monkeypatch, "owl", PLATFORM, "two = owl_platform:PIGEON")
-    with pytest.raises(ConfigInvalid, match="several packages have the kind 'two': "):
-        read(tmp_path, "[channels.two]")
+    with pytest.raises(KindUnusable, match="several packages have the kind 'two': "):
+        kinds.find("two")
+    assert read(tmp_path, "[channels.two]").channels.accounts["two"] == kinds.UnusableSettings()
 
 
 def test_no_account_takes_the_name_of_another_channel() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,9 +28,9 @@ from holdfast.channels.port import Channel, ChannelContext
 from holdfast.channels.registry import open_channels
 from holdfast.channels.webhook.routes import Routes
 from holdfast.clock import Clock, SystemClock
-from holdfast.config import Config, ModelConfig
+from holdfast.config import ChatSettings, Config, ModelConfig
 from holdfast.core.redaction import Redaction
-from holdfast.errors import ConfigInvalid, Unavailable
+from holdfast.errors import ConfigInvalid, KindUnusable, Unavailable
 from holdfast.memory.bindings import MemoryBindings
 from holdfast.memory.builtin.extraction import Extractor
 from holdfast.memory.builtin.provider import Builtin
@@ -38,6 +39,8 @@ from holdfast.offload.pool import Pool
 from holdfast.sandbox import Sandbox, terminal_profile
 from holdfast.store.store import Store
 from holdfast.targets import Targets
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +128,29 @@ class Builder:
 
     @contextlib.asynccontextmanager
     async def accounts(self) -> AsyncGenerator[Mapping[str, ChatAccount]]:
-        """Yield the enabled accounts of chat platforms, by name.  None of them is connected yet."""
+        """Yield the enabled accounts of chat platforms, by name.  None of them is connected yet.
+
+        An account whose package has a fault is left out, so that the others go on.
+        """
         enabled = {name: settings for name, settings in self.config.channels.accounts.items() if settings.enabled}
         async with contextlib.AsyncExitStack() as stack:
             opened: dict[str, ChatAccount] = {}
             for name, settings in enabled.items():
-                kind = await asyncio.to_thread(kinds.find, settings.kind or name)
-                context = ChatContext(name=name, home=self.home, environment=self.environment, clock=SystemClock())
-                opened[name] = await stack.enter_async_context(open_account(kind, settings, context))
+                try:
+                    opened[name] = await stack.enter_async_context(self._account(name, settings))
+                except KindUnusable as error:
+                    log.error("The account %s stays closed: %s", name, error)  # noqa: TRY400 - The bug is not here.
+                except ConfigInvalid:
+                    raise
+                except Exception:  # The edge to a package, whose bug closes its own accounts only.
+                    log.exception("The account %s stays closed: its platform cannot be opened", name)
+            yield opened
+
+    @contextlib.asynccontextmanager
+    async def _account(self, name: str, settings: ChatSettings) -> AsyncGenerator[ChatAccount]:
+        kind = await asyncio.to_thread(kinds.find, settings.kind or name)
+        context = ChatContext(name=name, home=self.home, environment=self.environment, clock=SystemClock())
+        async with open_account(kind, settings, context) as opened:
             yield opened
 
     async def sandbox(self, workspace: Path) -> Sandbox:

@@ -16,7 +16,7 @@ from holdfast.config import ChannelsConfig, ChatSettings, Config, is_secret, pro
 from holdfast.core.chats import AccountRecord, AccountState
 from holdfast.core.keys import ADMIN
 from holdfast.core.redaction import Redaction
-from holdfast.errors import ConfigInvalid, NotFound, Rejected, Unavailable
+from holdfast.errors import ConfigInvalid, KindUnusable, NotFound, Rejected, Unavailable
 from holdfast.operations.operation import operation
 from holdfast.operations.pages import Page
 
@@ -122,6 +122,8 @@ class Channels:
         kind = kinds.settings_of(plan.kind)
         if kind is None:
             raise ConfigInvalid(f"there is no platform {plan.kind!r}; known are {', '.join(kinds.names())}")
+        if problem := _fault(plan.kind, kind):
+            raise KindUnusable(problem)
         before = self.accounts.get(plan.name)
         known = {each for each in kind.__dataclass_fields__ if each != "kind"}
         if unknown := sorted(plan.settings.keys() - known):
@@ -145,7 +147,7 @@ class Channels:
             enabled=settings.enabled,
             state=state,
             last_receive_at=known.last_receive_at,
-            problem=self._problem(known, state),
+            problem=_fault(known.kind, type(settings)) or self._problem(known, state),
             pending_deliveries=pending,
             bot_name=known.bot_name or None,
             bot_url=known.bot_url or None,
@@ -181,6 +183,9 @@ async def try_account(name: str, settings: ChatSettings, around: TrialContext) -
             bot = await _identified(name, settings, around)
     except (Rejected, Unavailable, TimeoutError, LookupError) as error:
         return _failed(error, around.redaction)
+    except Exception as error:  # The edge to another package, which may have any bug.
+        told = KindUnusable(f"the platform {settings.kind or name} failed with {type(error).__name__}: {error}")
+        return _failed(told, around.redaction)
     return ChannelTrial(
         ok=True, problem=None, hint=None, bot_id=bot.user_id, bot_name=bot.name or None, bot_url=bot.url or None
     )
@@ -196,6 +201,17 @@ async def _identified(name: str, settings: ChatSettings, around: TrialContext) -
         return await platform.identify()
 
 
+def _fault(name: str, settings: type[ChatSettings]) -> str | None:
+    """Return what is wrong with the package of a kind; None if nothing is."""
+    if settings is not kinds.UnusableSettings:
+        return None
+    try:
+        kinds.find(name)
+    except KindUnusable as error:
+        return str(error)
+    return "its package was repaired; restart the gateway"
+
+
 def _failed(error: Exception, redaction: Redaction) -> ChannelTrial:
     problem = redaction.everything.text(str(error)) or "it did not answer in time"
     return ChannelTrial(ok=False, problem=problem, hint=_hint(error))
@@ -204,6 +220,8 @@ def _failed(error: Exception, redaction: Redaction) -> ChannelTrial:
 def _hint(error: Exception) -> str:
     if isinstance(error, Unavailable | TimeoutError):
         return "see that the platform can be reached from the gateway's machine, then try again"
+    if isinstance(error, KindUnusable):
+        return "install another version of its package, or remove the account"
     if isinstance(error, ConfigInvalid):
         return "correct it, then try again"
     return "see that the token is copied whole and was not replaced by a newer one"
