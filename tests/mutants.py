@@ -3404,6 +3404,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "    yield Run(_REDIRECT_CARDS, params)\n",
         "",
         ("tests/conformance/test_showing.py",),
+    ),
+    Mutant(
         "news: a dead letter is marked",
         "store/news.py",
         "    yield from _mark_deliveries(dialect, [row[0] for row in found], now_ms)\n",
