@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -23,7 +24,8 @@ OTHER_TOKEN = "7000002:AAAnotherTokenOfTheScriptedServer_0"
 async def a_bot(**options: Any) -> AsyncIterator[tuple[Visit, BotApiServer]]:
     """Open a browser at a gateway with a bot."""
     async with telegram() as server:
-        settings = {"channels__telegram__token": TOKEN, "channels__telegram__api_base": server.url}
+        account = {"token": TOKEN, "api_base": server.url, "allow": '["1"]'}
+        settings = {f"channels__telegram__{name}": value for name, value in account.items()}
         async with at_home(settings, **options) as (visit, _):
             yield visit, server
 
@@ -65,9 +67,13 @@ async def test_a_person_who_wrote_to_the_bot_is_let_in_and_revoked() -> None:
         await page.get_by_role("button", name="Change to Trusted").click()
         await expect(role).to_have_value("trusted")
         assert await examine(page) == []
+        # One whom the configuration names is changed there.
+        await expect(main.get_by_role("row").filter(has_text="allow")).to_have_count(1)
+        await expect(main.get_by_role("link", name="in the settings")).to_be_visible()
+        await expect(main.get_by_role("button", name=re.compile("Revoke"))).to_have_count(1)
         await main.get_by_role("button", name="Revoke Ann").click()
         await page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
-        await expect(main).to_contain_text("No person is let in yet")
+        await expect(main.get_by_role("row").filter(has_text="Ann")).to_have_count(0)
 
 
 async def test_a_bot_is_set_up_by_its_token() -> None:

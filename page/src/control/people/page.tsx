@@ -90,9 +90,20 @@ function PersonTable({ people, onChanged }: PersonTableProps) {
   return (
     <>
       <Table label="People" columns={columns} rows={people} keyOf={({ person }) => person} />
+      {people.some(isConfigured) && <ConfiguredNote />}
       {changing && <RoleChange {...changing} onChanged={onChanged} onClose={() => setChanging(null)} />}
       {revoking && <Revoking person={revoking} onChanged={onChanged} onClose={() => setRevoking(null)} />}
     </>
+  );
+}
+
+/** Says where people are changed who are not approved here. */
+function ConfiguredNote() {
+  return (
+    <p class="faint">
+      People with <code>allow</code> are named by the configuration. Change <code>allow</code> of the account{" "}
+      <a href={to.control("settings", "channels")}>in the settings</a>.
+    </p>
   );
 }
 
@@ -128,16 +139,8 @@ function RoleField({ person, onChoose }: RoleFieldProps) {
   );
 }
 
-function LetIn({ person }: { person: PersonView }) {
-  if (person.approved_at !== null) return <Time at={person.approved_at} />;
-  return (
-    <a
-      href={to.control("settings", "channels")}
-      title={`Change it in the settings, in channels.${person.account}.allow`}
-    >
-      by allow, in the settings
-    </a>
-  );
+function LetIn({ person: { approved_at } }: { person: PersonView }) {
+  return approved_at === null ? <code>allow</code> : <Time at={approved_at} />;
 }
 
 function RevokeButton({ person, onClick }: { person: PersonView; onClick: () => void }) {
