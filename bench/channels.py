@@ -26,6 +26,8 @@ from holdfast.drill.telegram.server import TOKEN, BotApiServer, telegram
 CHATS = 1_000
 ROUNDS = 3
 FEW = 50
+# Over so many connections messages are sent over HTTP.
+CLIENTS = 32
 IDLE_MAX_PERCENT = 1.0
 REQUEST_MAX_MS = 10.0
 START_MAX_S = 0.2
@@ -162,9 +164,11 @@ def _in_order(chat: Chat, number: int, rounds: int) -> bool:
 async def _over_http(there: Scene, rounds: int) -> tuple[float, float]:
     """Return how long the same turns take in sessions of the API, and the processor time of the gateway."""
     port = there.gateway.port
-    clients = [await Client.of(port) for _ in range(32)]
-    talks = [await Conversation.open(clients[0], port) for _ in there.rooms]
-    free: asyncio.LifoQueue[Client] = asyncio.LifoQueue()
+    opening = await Client.of(port)
+    talks = [await Conversation.open(opening, port) for _ in there.rooms]
+    clients = [await Client.of(port) for _ in range(CLIENTS)]
+    # In turns, because the gateway closes what is idle.
+    free: asyncio.Queue[Client] = asyncio.Queue()
     for each in clients:
         free.put_nowait(each)
 
@@ -178,7 +182,7 @@ async def _over_http(there: Scene, rounds: int) -> tuple[float, float]:
     used, began = there.gateway.cpu_s(), time.perf_counter()
     await asyncio.gather(*map(talk, range(len(talks))))
     lasted, cpu_s = time.perf_counter() - began, there.gateway.cpu_s() - used
-    for each in (*talks, *clients):
+    for each in (*talks, *clients, opening):
         each.close()
     return lasted, cpu_s
 
