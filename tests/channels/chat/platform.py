@@ -33,9 +33,7 @@ class ScriptedPlatform(Phone):
     connects: int = 0
     # How far the platform was told that it has been read.
     acknowledged: int = 0
-    # A deaf connection yields nothing, and does not end.
-    deaf: bool = False
-    # The number of a single connection that is.
+    # The number of the connection that yields nothing more, and does not end.
     deaf_connection: int = 0
     # Another program receives.
     taken: bool = False
@@ -75,7 +73,7 @@ class ScriptedPlatform(Phone):
         while True:
             self._raise()
             news, read = self.events[read : read + self.batch_max], min(read + self.batch_max, len(self.events))
-            if self.deaf or self.deaf_connection == connection:
+            if self.deaf_connection == connection:
                 await asyncio.Event().wait()
 
             async def acknowledge(read: int = read) -> None:

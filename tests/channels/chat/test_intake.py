@@ -464,24 +464,6 @@ async def start(here: World, turn: Turn) -> None:
         await here.store.turns.start(claimed, now_ms())
 
 
-async def test_a_message_that_is_deleted_before_it_is_read_is_not_answered(open_it: Open) -> None:
-    message = said("never mind")
-    async with world(open_it) as here, here.running():
-        await here.hear(message)
-        await here.hear(edit(message, ""))
-        (turn,) = await here.turns()
-        assert turn.state is TurnState.CANCELLED
-
-
-async def test_an_edit_before_its_message_is_what_the_message_says(open_it: Open) -> None:
-    late = said("as it was")
-    async with world(open_it) as here, here.running():
-        here.platform.report(edit(late, "as it is"))
-        await until(lambda: here.platform.acknowledged == 1)
-        await here.hear(late)
-        assert await here.asked() == ["as it is"]
-
-
 def edit(message: ChatMessage, text: str, sender: Member | None = None) -> MessageEdited:
     return MessageEdited(
         place=message.place,

@@ -86,18 +86,6 @@ async def test_a_batch_is_durable_before_it_is_acknowledged(open_it: Open) -> No
         assert (found.state, found.bot_id, found.bot_name) == (AccountState.CONNECTED, "1000", "holdfast_bot")
 
 
-async def test_a_connection_that_ends_is_made_again_from_where_it_was_read(open_it: Open) -> None:
-    store, platform = await open_it(), ScriptedPlatform()
-    async with closed(store), receiving(store, await joined(store), platform):
-        platform.report(chat_message("1"))
-        await until(lambda: platform.acknowledged == 1)
-        platform.drop()
-        platform.report(chat_message("2"))
-        await until(lambda: platform.acknowledged == 2)
-        assert platform.connects == 2
-        assert await staged(store) == ["1", "2"]
-
-
 async def test_what_is_reported_again_is_staged_once(open_it: Open) -> None:
     store, platform = await open_it(), ScriptedPlatform(forgets_position=True)
     async with closed(store), receiving(store, await joined(store), platform):
@@ -108,16 +96,6 @@ async def test_what_is_reported_again_is_staged_once(open_it: Open) -> None:
         platform.report(chat_message("3"))
         await until(lambda: platform.acknowledged == 3)
         assert await staged(store) == ["1", "2", "3"]
-
-
-async def test_a_deaf_connection_is_made_again(open_it: Open) -> None:
-    store, platform = await open_it(), ScriptedPlatform(deaf=True)
-    async with closed(store), receiving(store, await joined(store), platform):
-        await until(lambda: platform.connects == 1)
-        platform.deaf = False
-        platform.report(chat_message("1"))
-        await until(lambda: platform.acknowledged == 1)
-        assert platform.connects == 2
 
 
 async def test_a_batch_without_events_is_evidence(open_it: Open) -> None:

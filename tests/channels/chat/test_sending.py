@@ -143,14 +143,6 @@ def test_a_target_that_names_no_chat_is_refused(target: str) -> None:
         ChatCarrier(account_of(Phone()), None, Budget(ManualClock(), 20), no_home).check(target)  # type: ignore[arg-type]
 
 
-async def test_a_blocked_chat_fails_for_good(open_it: Open) -> None:
-    async with chatting(open_it, ECHO) as (chat, engine):
-        chat.phone.fails["send"] = [Rejected("bot was blocked by the user")]
-        (sent,) = await at_rest(chat.store, await say(engine))
-        assert (sent.state, sent.error) == (DeliveryState.FAILED, "bot was blocked by the user")
-        assert chat.phone.texts() == []
-
-
 async def test_a_send_whose_outcome_is_unknown_is_repeated_once_with_a_label(open_it: Open) -> None:
     """D1: what follows waits for it, so that nothing overtakes the repeat."""
     async with chatting(open_it, ECHO) as (chat, engine):
@@ -503,22 +495,6 @@ async def test_a_status_line_that_was_refused_is_tried_again(open_it: Open) -> N
         assert chat.phone.texts() == ["Working…"]
         agent.go.set()
         await at_rest(chat.store, turn_id)
-
-
-async def test_an_answer_grows_in_one_message_and_is_completed_there(open_it: Open) -> None:
-    """The outbox edits the message whose id was stored before; no second one appears."""
-    agent = Working("The answer is", " forty-two.")
-    async with chatting(open_it, agent, stream="edit") as (chat, engine):
-        turn_id = await say(engine)
-        await began(chat, turn_id, "The answer is")
-        chat.clock._now_ms = SystemClock().now_ms() + 5_000
-        await chat.lines.look()
-        assert chat.phone.texts() == ["The answer is"]
-        (message_id,) = chat.phone.chats[CHAT]
-        agent.go.set()
-        (sent,) = await at_rest(chat.store, turn_id)
-        await chat.lines.look()
-        assert (chat.phone.texts(), sent.receipt) == (["The answer is forty-two."], message_id)
 
 
 class Repeating(Working):
