@@ -292,13 +292,13 @@ async def _running(engine: Engine) -> AsyncGenerator[None]:
             await running
 
 
-async def until(look: Callable[[], Awaitable[T | None] | T | None], limit_s: float = DEADLINE_S) -> T:
+async def until(look: Callable[[], Awaitable[T | None] | T | None]) -> T:
     """Return the first thing that `look` sees and that counts as true; fail at the deadline."""
-    deadline = time.monotonic() + limit_s
+    deadline = time.monotonic() + DEADLINE_S
     while True:
         seen = look()
         found: Any = await seen if inspect.isawaitable(seen) else seen
         if found:
             return found
-        assert time.monotonic() < deadline, f"still {found!r} after {limit_s:.0f} s: {inspect.getsource(look).strip()}"
+        assert time.monotonic() < deadline, f"still {found!r} after {DEADLINE_S:.0f} s: {inspect.getsource(look).strip()}"
         await asyncio.sleep(LOOK_S)
