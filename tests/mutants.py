@@ -3070,6 +3070,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/conformance/test_removal.py",),
     ),
     Mutant(
+        "types of rows are looked up before threads read",
+        "store/rows.py",
+        "        msgspec.convert({}, kind)\n",
+        "        pass\n",
+        ("tests/unit/test_rows.py",),
+    ),
+    Mutant(
         "damage of one read",
         "store/sqlite.py",
         "                outcome = self._suspect(error)\n            except Exception",

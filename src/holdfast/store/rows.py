@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -55,6 +56,9 @@ def reader(kind: type[R], columns: str, **decoders: Callable[[Any], object]) -> 
     Enumerations are decoded by their type; `decoders` have the columns that are kept in another form.
     """
     names = columns.split(", ")
+    # msgspec looks a type up at its first use, and crashes if two threads do that at once.
+    with contextlib.suppress(msgspec.ValidationError):
+        msgspec.convert({}, kind)
 
     def read(row: Row) -> R:
         values: dict[str, Any] = dict(zip(names, row, strict=True))
