@@ -86,6 +86,18 @@ async def test_a_storm_is_one_message_in_a_few_minutes(scene: Scene) -> None:
     assert await tell(scene) == ""
 
 
+async def test_a_node_that_looked_a_moment_before_another_wrote_writes_nothing(scene: Scene) -> None:
+    """And what it found is told later."""
+    await given_up(scene)
+    assert await tell(scene)
+    (lost,) = await given_up(scene)
+    scene.now += PAUSE_MS - 1
+    with pytest.raises(Stale):
+        await write(scene)
+    scene.now += 1
+    assert lost.id in await tell(scene)
+
+
 async def test_that_a_message_to_the_operator_fails_is_told_by_no_other_one(scene: Scene) -> None:
     await given_up(scene)
     assert await tell(scene)

@@ -77,20 +77,18 @@ async def _answer(store: Store, turn_id: Any) -> str:
 
 
 async def test_a_repeated_call_sends_what_the_first_kept(open_it: Open, workspace: Path) -> None:
-    """R10: the id comes from the call, and the file may be another one by then."""
+    """R10: the id comes from the call, and the file may be gone by then."""
     async with opened(open_it) as store:
         carriers = {"chat": taking()}
         file_tool = tool(store, workspace, carriers)
 
-        class Changing:
-            schema = file_tool.schema
-
+        class Removing:
             async def run(self, args: Any, context: Any) -> str:
                 result = await file_tool.run(args, context)
-                (workspace / "picture.bin").write_bytes(b"another")
+                (workspace / "picture.bin").unlink(missing_ok=True)
                 return result
 
-        agent = Twice(Changing(), {"path": "picture.bin"})
+        agent = Twice(Removing(), {"path": "picture.bin"})
         async with running_engine(store, agent, carriers=carriers) as engine:
             turn = await answered(engine, store, reply_to="chat:1")
             await until(lambda: len(carriers["chat"].sent) == 2)
