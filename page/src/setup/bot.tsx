@@ -154,8 +154,8 @@ function ApiBase({ wizard: { apiBase } }: StepProps) {
 
 /** Step three: Telegram says who the bot is; then the account is saved. */
 function BotTrial({ wizard }: StepProps) {
-  const { trial, twin, problem, busy } = wizard;
-  const isUsable = trial.value?.ok === true && !twin.value;
+  const { trial, twin, nameProblem, problem, busy } = wizard;
+  const isUsable = trial.value?.ok === true && !twin.value && !nameProblem.value;
   return (
     <>
       <h2>Try it</h2>
@@ -165,6 +165,7 @@ function BotTrial({ wizard }: StepProps) {
         </p>
       )}
       {trial.value && <TrialResult trial={trial.value} twin={twin.value} />}
+      {nameProblem.value && <Failure lead="The account needs another name." text={nameProblem.value} />}
       {problem.value !== undefined && <ErrorNotice error={problem.value} />}
       <div class="setup-actions">
         <Button onClick={() => wizard.move("token")}>Back</Button>

@@ -60,7 +60,13 @@ export class BotWizard extends Wizard<Step> {
     const base = this.settings.value?.revision ?? null;
     const saved = await this.ask(() => patch<SettingsView>(SETTINGS, { changes, base }));
     if (saved) this.step.value = "saved";
+    else await this.#readAgain();
   };
+
+  /** Read the settings after a refusal, so that the next try knows what has changed. */
+  async #readAgain(): Promise<void> {
+    this.settings.value = await get<SettingsView>(SETTINGS).catch(() => this.settings.value);
+  }
 
   #chosen(): Record<string, string> {
     const apiBase = this.apiBase.value.trim();

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { accountChanges, accountNames, freeName, nameProblem, tokenIn } from "../../src/setup/bot_wizard.ts";
+import { accountChanges, accountNames, BotWizard, freeName, nameProblem, tokenIn } from "../../src/setup/bot_wizard.ts";
 import type { SettingsView, SettingView } from "../../src/wire.ts";
 
 const TOKEN = "7000001:AAExampleTokenOfTheScriptedServer_0";
@@ -47,4 +47,20 @@ test("an account that is named like its platform needs no kind", () => {
     "channels.work.kind": "telegram",
     "channels.work.token": TOKEN,
   });
+});
+
+test("a name that was taken meanwhile is not written over", async () => {
+  let file = settings();
+  globalThis.fetch = async (_, options) => {
+    if (options?.method !== "PATCH") return Response.json(file);
+    file = settings("channels.telegram.kind");
+    return Response.json({ error: { code: "stale", message: "the file has changed" } }, { status: 409 });
+  };
+  const wizard = new BotWizard();
+  wizard.settings.value = file;
+  wizard.name.value = "telegram";
+  wizard.token.value = TOKEN;
+  await wizard.save();
+  expect([wizard.step.value, wizard.problem.value !== undefined]).toEqual(["make", true]);
+  expect(wizard.nameProblem.value).toContain("There is an account telegram already");
 });
