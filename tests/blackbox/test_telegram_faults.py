@@ -18,7 +18,7 @@ from tests.blackbox.telegram import PATIENCE_S, scene
 A_WHILE_S = 90.0
 
 
-@pytest.mark.parametrize("stream", ["status", "edit"])
+@pytest.mark.parametrize("stream", [pytest.param("status", marks=pytest.mark.long), "edit"])
 async def test_a_flooded_chat_is_left_alone_and_answered_in_full_afterwards(stream: str) -> None:
     """D1: a 429 holds back every call to the chat, typing and edits too, and to no other chat."""
     async with scene(stream=stream) as here:
