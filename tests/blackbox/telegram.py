@@ -87,6 +87,14 @@ class Scene:
         wanted = written or self.written
         await until(lambda: all(map(phones.is_answered, wanted)), "every message is answered", PATIENCE_S)
 
+    async def begun(self, written: Written) -> None:
+        """Return when the model is asked to answer a message."""
+
+        def is_asked() -> bool:
+            return any(written.nonce in str(each.body["messages"][-1]["content"]) for each in self.model.requests)
+
+        await until(is_asked, f"{written.nonce} is being answered", PATIENCE_S)
+
     async def rests(self, via: int = 0) -> None:
         """Return when all is answered, nothing waits to be sent, and nothing is shown at work."""
         await self.answered()

@@ -8,7 +8,7 @@ from holdfast.drill.telegram.markup import units
 from holdfast.drill.telegram.server import TEXT_MAX, BotApiServer
 from tests.blackbox import phones
 from tests.blackbox.gateway import until
-from tests.blackbox.telegram import OPERATOR_ID, PATIENCE_S, Scene, bot, scene
+from tests.blackbox.telegram import OPERATOR_ID, PATIENCE_S, bot, scene
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8cfc000000301010018dd8db0"
@@ -88,8 +88,7 @@ async def test_what_the_agent_asks_is_decided_by_buttons() -> None:
 async def test_a_message_that_waits_can_be_edited() -> None:
     async with scene() as here:
         await here.gateway.start()
-        here.asks_to_count(30, 10)
-        await until(lambda: here.model.requests, "the first is being answered")
+        await here.begun(here.asks_to_count(30, 10))
         second = here.writes("as it was sent")
         await here.sees("Waiting behind another message…")
         here.there.edits(second.message, f"{second.nonce} as it was meant")
@@ -149,14 +148,14 @@ async def test_an_answer_that_was_cut_off_goes_on_by_its_button() -> None:
     async with scene(settings=SHORT_DRAIN) as here:
         await here.gateway.start()
         first = here.asks_to_count(40, 20)
-        await _begins(here)
+        await here.begun(first)
         await here.gateway.kill()
         await here.gateway.start()
         told = await here.sees("stopped while I was answering")
         here.there.presses(told, here.ann, "Go on")
         await here.answered(first)
         second = here.asks_to_count(80, 20)
-        await _begins(here)
+        await here.begun(second)
         here.gateway.signal(signal.SIGTERM)
         assert await here.gateway.ended() == 0
         banner = await here.sees("shutting down")
@@ -167,14 +166,6 @@ async def test_an_answer_that_was_cut_off_goes_on_by_its_button() -> None:
         await here.verify()
         assert (told.buttons, banner.buttons) == ([], [])
         assert sum("stopped while I was answering" in each for each in here.hers.texts) == 1
-
-
-async def _begins(here: Scene) -> None:
-    """Return when an answer is on its way from the model."""
-    asked = len(here.model.requests)
-    await until(lambda: len(here.model.requests) > asked or here.hers.typing, "the model is asked", PATIENCE_S)
-    here.hers.typing.clear()
-    await until(lambda: here.hers.typing, "the chat shows that somebody types", PATIENCE_S)
 
 
 async def test_telegram_posts_to_a_gateway_that_does_not_poll() -> None:

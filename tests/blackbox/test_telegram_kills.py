@@ -34,7 +34,7 @@ async def slow(here: Scene) -> None:
     """An answer that takes long, and a message that waits behind it."""
     first = here.asks_to_count(30, 10)
     # They are two messages, and not the parts of one.
-    await until(lambda: first.message.id in _read_by_model(here), "the first is being answered", PATIENCE_S)
+    await here.begun(first)
     here.writes("and this")
     await here.answered()
 
@@ -60,11 +60,6 @@ async def stranger(here: Scene) -> None:
     request = await here.sees(f"Eve{number} ({number}) asks to be let in")
     here.there.presses(request, here.ann, "Guest")
     await here.answered(waiting)
-
-
-def _read_by_model(here: Scene) -> set[int]:
-    read = "".join(str(each.body["messages"][-1]["content"]) for each in here.model.requests)
-    return {each.message.id for each in here.written if each.nonce in read}
 
 
 async def is_killed(here: Scene, story: Story, fuse: Fuse) -> bool:

@@ -47,8 +47,7 @@ async def test_when_the_node_that_receives_is_killed_the_other_goes_on(url: str)
     """D1, T4: within ten seconds, with no two receiving at a time, and nothing is lost or doubled."""
     async with scene(2, settings={"store__url": url, "gateway__resume": "auto"}) as here:
         one = await _receiving(here)
-        here.asks_to_count(30, 10)
-        await until(lambda: here.hers.typing, "the answer has begun", PATIENCE_S)
+        await here.begun(here.asks_to_count(30, 10))
         here.writes("and this")
         killed_at = time.monotonic()
         await one.kill()
@@ -86,15 +85,13 @@ async def test_nodes_that_are_killed_in_turn_lose_and_double_nothing(url: str) -
     async with scene(2, settings={"store__url": url, "gateway__resume": "auto"}, script=SLOWLY) as here:
         victim, other = await _receiving(here), here.nodes[1]
         for _ in range(4):
-            here.writes()
-            await until(lambda: here.hers.typing, "the answer has begun", PATIENCE_S)
+            await here.begun(here.writes())
             killed_at = time.monotonic()
             await victim.kill()
             here.writes("while one is away")
             await _is_taken_over(here, killed_at)
             await here.answered()
             await victim.start()
-            here.hers.typing.clear()
             victim, other = other, victim
         await here.verify()
         assert here.there.bot.conflicts == 0
