@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.channels.chat.account import ChatContext, ChatKind
 from holdfast.channels.chat.config import ChatSettings
@@ -25,7 +25,7 @@ from holdfast.channels.chat.port import (
 from holdfast.channels.port import Capabilities, MessageSize
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
 from holdfast.testing.chat import ChatConformance, Failure, FarSide, Shown, Where, Who
-from tests.channels.chat.phone import SIZE
+from tests.channels.chat.phone import CAN, SIZE
 from tests.channels.chat.platform import BOT, ScriptedPlatform
 
 MEMBERS = {
@@ -34,20 +34,7 @@ MEMBERS = {
     Who.OTHER_BOT: Member(id="8", name="other", is_bot=True),
     Who.ACCOUNT: Member(id=BOT.user_id, name=BOT.name),
 }
-ALL = Capabilities(
-    delivers_later=True,
-    edits=True,
-    deletes=True,
-    buttons=True,
-    reactions=True,
-    threads=True,
-    typing=True,
-    files_in=True,
-    files_out=True,
-    menu=True,
-    message_size=SIZE,
-    edits_per_minute=20,
-)
+ALL = replace(CAN, files_in=True, menu=True)
 TEXT = Capabilities(delivers_later=True, message_size=MessageSize(most=300))
 THERE: dict[int, ScriptedPlatform] = {}
 
