@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.channels.chat.account import ChatAccount
@@ -25,25 +25,14 @@ from holdfast.engine.inbox import Inbox
 from holdfast.ids import new_node_id
 from holdfast.ports import Agent
 from holdfast.store.store import Store
+from tests.channels.chat import phone
 from tests.channels.chat.phone import CHAT, HOME, ME, Phone
 from tests.channels.chat.platform import ScriptedPlatform
 from tests.channels.chat.test_receiver import QUICK
 from tests.engine.world import DEADLINE_S, FAST, Altered, Open, opened
 
 SIZE = MessageSize(most=4_096, unit=Unit.UTF16)
-CAN = Capabilities(
-    delivers_later=True,
-    edits=True,
-    deletes=True,
-    buttons=True,
-    reactions=True,
-    threads=True,
-    typing=True,
-    files_in=True,
-    files_out=True,
-    message_size=SIZE,
-    edits_per_minute=20,
-)
+CAN = replace(phone.CAN, files_in=True, message_size=SIZE)
 _IDS = itertools.count(1)
 Components = Mapping[str, Callable[[], Awaitable[None]]]
 
