@@ -8,9 +8,8 @@ from bench import fill
 from bench.ground import Ground, Kind
 from bench.report import Line, Unit
 from holdfast.clock import SystemClock
-from holdfast.core.turns import Policy
+from holdfast.engine.node_context import NodeContext
 from holdfast.engine.sweeper import Sweeper
-from holdfast.engine.tuning import Tuning
 from holdfast.ids import new_node_id
 from holdfast.store.store import Store
 
@@ -57,6 +56,6 @@ async def _take_over(store: Store) -> float:
     await store.nodes.join(node, _clock.now_ms())
     # On PostgreSQL a lease would have to lapse first; from then on the work is the same.
     await store.nodes.bury(fill.DEAD, 0)
-    sweeper = Sweeper(node, store, Policy(), Tuning(), _clock)
+    sweeper = Sweeper(NodeContext(id=node, store=store, clock=_clock))
     await sweeper.sweep()
     return time.perf_counter() - began

@@ -16,8 +16,8 @@ from holdfast.core.sessions import Session
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Cause, Mode, Policy, Resume, Turn, TurnState
 from holdfast.engine.late_entries import LateEntries
+from holdfast.engine.node_context import NodeContext
 from holdfast.engine.spool import Spool
-from holdfast.engine.tuning import Tuning
 from holdfast.errors import Stale
 from holdfast.ids import NodeId, SessionId, new_node_id, new_session_id
 from holdfast.store import cancellation, recoveries
@@ -184,7 +184,7 @@ async def test_a_node_ends_no_search_for_itself(scene: Scene, tmp_path: Path) ->
     turn = await lost(scene, spool.home_id)
     (pending,) = await searches(scene, turn)
     for node_id, left in ((pending.node_id, [pending]), (new_node_id(scene.now), [])):
-        await LateEntries(node_id, scene.store, spool, asyncio.Event(), Tuning(), SystemClock()).hand_in()
+        await LateEntries(NodeContext(id=node_id, store=scene.store, clock=SystemClock()), spool, asyncio.Event()).hand_in()
         assert await searches(scene, turn) == left
 
 

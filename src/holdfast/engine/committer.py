@@ -10,11 +10,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.clock import Clock
 from holdfast.config import MemoryConfig
 from holdfast.core.delivery import backoff_ms
 from holdfast.core.recovery import orphans
-from holdfast.core.redaction import Redaction
 from holdfast.core.segments import (
     NOTHING_SAID,
     Segment,
@@ -26,14 +24,13 @@ from holdfast.core.segments import (
     receipt,
 )
 from holdfast.core.sessions import Session
+from holdfast.engine.node_context import NodeContext
 from holdfast.engine.persistence import persist
-from holdfast.engine.tuning import Tuning
 from holdfast.engine.wake import Wake
 from holdfast.errors import Fatal, HoldfastError, NotFound, Stale, Unavailable
 from holdfast.foreign_call import foreign_call
-from holdfast.ids import NodeId, SegmentId, SessionId
+from holdfast.ids import SegmentId, SessionId
 from holdfast.ports import Bindings, MemoryProvider
-from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -71,24 +68,12 @@ class Outcome:
 class Committer:
     """Segments that this node is committing."""
 
-    def __init__(
-        self,
-        node_id: NodeId,
-        store: Store,
-        memory: Bindings | None,
-        config: MemoryConfig,
-        tuning: Tuning,
-        redaction: Redaction,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, node: NodeContext, memory: Bindings | None, config: MemoryConfig) -> None:
         self.wake = Wake()
-        self._node_id = node_id
-        self._store = store
+        self._node_id, self._store, self._tuning, self._clock = node.id, node.store, node.tuning, node.clock
+        self._redaction = node.redaction
         self._memory = memory
         self._config = config
-        self._tuning = tuning
-        self._redaction = redaction
-        self._clock = clock
         self._group: asyncio.TaskGroup | None = None
         self._commits: dict[SegmentId, CommitInFlight] = {}
         self._suspected: set[SegmentId] = set()

@@ -7,16 +7,14 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 
-from holdfast.clock import Clock
 from holdfast.core.admission import Isolation, Load, Places, Pressure
 from holdfast.core.journal import Entry
 from holdfast.core.recovery import orphans
-from holdfast.core.turns import Cause, Mode, Policy, Turn, TurnState
-from holdfast.engine.tuning import Tuning
+from holdfast.core.turns import Cause, Mode, Turn, TurnState
+from holdfast.engine.node_context import NodeContext
 from holdfast.engine.worker import Worker
 from holdfast.errors import Fatal, Unavailable
-from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store.store import Store
+from holdfast.ids import SessionId, TurnId
 
 log = logging.getLogger(__name__)
 
@@ -31,26 +29,13 @@ _STOPPING_MAX_S = 2
 class Dispatcher:
     """Running turns of this node."""
 
-    def __init__(
-        self,
-        node_id: NodeId,
-        store: Store,
-        worker: Worker,
-        policy: Policy,
-        places: Places,
-        tuning: Tuning,
-        clock: Clock,
-        recovered: asyncio.Event | None = None,
-    ) -> None:
+    def __init__(self, node: NodeContext, worker: Worker, places: Places, recovered: asyncio.Event | None = None) -> None:
         # A turn that rests gives up its place, and another one may begin.
         self.wake = worker.resting.freed
-        self._node_id = node_id
-        self._store = store
+        self._node_id, self._store, self._tuning, self._clock = node.id, node.store, node.tuning, node.clock
+        self._policy = node.policy
         self._worker = worker
-        self._policy = policy
         self._places = places
-        self._tuning = tuning
-        self._clock = clock
         self._tasks: dict[TurnId, tuple[Turn, asyncio.Task[None]]] = {}
         self._sessions: set[SessionId] = set()
         self._suspected: set[TurnId] = set()

@@ -21,6 +21,7 @@ from holdfast.engine.board import Board
 from holdfast.engine.child_results import ChildResults
 from holdfast.engine.committer import Committer
 from holdfast.engine.dispatcher import Dispatcher
+from holdfast.engine.endings import Endings
 from holdfast.engine.evictor import Evictor
 from holdfast.engine.expiry import Expiry
 from holdfast.engine.feed import Feed
@@ -32,6 +33,7 @@ from holdfast.engine.inspector import Inspector
 from holdfast.engine.janitor import Janitor
 from holdfast.engine.late_entries import LateEntries
 from holdfast.engine.live import LiveSessions
+from holdfast.engine.node_context import NodeContext
 from holdfast.engine.outbox import Outbox
 from holdfast.engine.recall import Recall
 from holdfast.engine.repair import Repair
@@ -89,57 +91,56 @@ class Engine:
     def __init__(self, parts: Parts) -> None:
         store, memory, redaction, clock = parts.store, parts.memory, parts.redaction, parts.clock
         config, tuning = parts.config, parts.tuning
-        policy = self._policy = Policy(
-            resume=Resume(config.gateway.resume),
-            on_crash=OnCrash(config.gateway.on_crash),
-            chats=frozenset(kind for kind, carrier in parts.carriers.items() if carrier.in_line),
+        node = NodeContext(
+            id=parts.node_id or new_node_id(clock.now_ms()),
+            store=store,
+            clock=clock,
+            tuning=tuning,
+            policy=Policy(
+                resume=Resume(config.gateway.resume),
+                on_crash=OnCrash(config.gateway.on_crash),
+                chats=frozenset(kind for kind, carrier in parts.carriers.items() if carrier.in_line),
+            ),
+            redaction=redaction,
+            home=parts.spool.home_id if parts.spool else "",
         )
-        self.node_id = parts.node_id or new_node_id(clock.now_ms())
+        self.node_id = node.id
         self.models = parts.models
         self.inbox = Inbox(store, config.gateway, config.sessions, redaction, clock, parts.models)
         self.feed = Feed(store.journal)
         self.board = Board(store.sessions)
         self.repair = Repair(store.recoveries, clock)
         self._parts = parts
+        self._node = node
         self._recall = Recall(memory, config.memory, redaction, clock)
         self._turn_notes = TurnNotes(store, memory, tuning, redaction, clock)
         self.live = LiveSessions(config.memory.live_sessions)
         histories = Histories(self.live)
         worker = Worker(
-            node_id=self.node_id,
-            store=store,
+            node=node,
             agent=parts.agent,
             feed=self.feed,
-            carriers=parts.carriers,
-            ask_operator=parts.ask_operator,
-            memory=memory,
+            endings=Endings(
+                node=node,
+                feed=self.feed,
+                carriers=parts.carriers,
+                memory=memory,
+                ask_operator=parts.ask_operator,
+                model_wait_ms=int(config.model.wait * 1000),
+            ),
             recall=self._recall,
             turn_notes=self._turn_notes,
-            policy=policy,
-            model_wait_ms=int(config.model.wait * 1000),
-            tuning=tuning,
-            redaction=redaction,
-            clock=clock,
             batching=Batching(tuning.batch_ms),
             spool=parts.spool,
             histories=histories,
         )
-        self._home = parts.spool.home_id if parts.spool else ""
         dedupes = frozenset(kind for kind, carrier in parts.carriers.items() if carrier.dedupes)
-        self._sweeper = Sweeper(self.node_id, store, policy, tuning, clock, home=self._home, dedupes=dedupes)
-        self._dispatcher = Dispatcher(
-            self.node_id,
-            store,
-            worker,
-            policy,
-            Places(total=config.gateway.max_running, tenant_max=config.limits.running),
-            tuning,
-            clock,
-            self._sweeper.recovered,
-        )
-        self._outbox = Outbox(self.node_id, store, parts.carriers, tuning, redaction, clock)
-        self._committer = Committer(self.node_id, store, memory, config.memory, tuning, redaction, clock)
-        self._evictor = Evictor(self.live, store, parts.agent, self._committer, self._dispatcher, histories, tuning, clock)
+        self._sweeper = Sweeper(node, dedupes)
+        places = Places(total=config.gateway.max_running, tenant_max=config.limits.running)
+        self._dispatcher = Dispatcher(node, worker, places, self._sweeper.recovered)
+        self._outbox = Outbox(node, parts.carriers)
+        self._committer = Committer(node, memory, config.memory)
+        self._evictor = Evictor(node, self.live, parts.agent, self._committer, self._dispatcher, histories)
         # A channel that the operator does not name keeps its default.
         self._janitor = Janitor(store, {**ONE_SHOT_DAYS, **config.sessions.retention_days}, tuning, clock)
         self._indexer = Indexer(store.passages, tuning, clock)
@@ -148,12 +149,12 @@ class Engine:
         self._scheduler = Scheduler(store, tuning, clock)
         self._child_results = ChildResults(store, self.inbox.accept, tuning, clock)
         reconcilers = (self._dispatcher.reconcile, self._outbox.reconcile, self._committer.reconcile)
-        self._heartbeat = Heartbeat(self.node_id, store, reconcilers, tuning, clock)
+        self._heartbeat = Heartbeat(node, reconcilers)
 
     async def run(self) -> None:
         """Work until cancelled.  Raises `Fatal` when this process must not go on."""
         store = self._parts.store
-        await store.nodes.join(self.node_id, self._parts.clock.now_ms(), self._home)
+        await store.nodes.join(self.node_id, self._parts.clock.now_ms(), self._node.home)
         deaf = store.wakes.listen(self._hear)
         components = {
             "heartbeat": self._heartbeat.run,
@@ -174,8 +175,7 @@ class Engine:
             **self._parts.components,
         }
         if spool := self._parts.spool:
-            tuning, clock = self._parts.tuning, self._parts.clock
-            components["late_entries"] = LateEntries(self.node_id, store, spool, self._sweeper.recovered, tuning, clock).run
+            components["late_entries"] = LateEntries(self._node, spool, self._sweeper.recovered).run
         if steady := self._parts.steady:
             components["timekeeper"] = Timekeeper(self.node_id, store.nodes, steady, self._parts.tuning).run
         try:
@@ -233,7 +233,7 @@ class Engine:
         try:
             async with asyncio.timeout(_ANNOUNCE_MAX_S):
                 now = self._parts.clock.now_ms()
-                await self._parts.store.settlement.announce(self.node_id, banner, text, now, self._policy)
+                await self._parts.store.settlement.announce(self.node_id, banner, text, now, self._node.policy)
         except (Unavailable, TimeoutError) as error:
             # The drain goes on without the announcement.
             log.warning("cannot tell the active chats: %s", str(error) or "the store does not answer")

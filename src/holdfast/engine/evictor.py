@@ -10,16 +10,14 @@ import asyncio
 import itertools
 import logging
 
-from holdfast.clock import Clock
 from holdfast.engine.committer import Committer
 from holdfast.engine.dispatcher import Dispatcher
 from holdfast.engine.histories import Histories
 from holdfast.engine.live import LiveSessions
-from holdfast.engine.tuning import Tuning
+from holdfast.engine.node_context import NodeContext
 from holdfast.errors import Stale, Unavailable
 from holdfast.ids import SessionId
 from holdfast.ports import Agent
-from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -33,23 +31,19 @@ class Evictor:
 
     def __init__(
         self,
+        node: NodeContext,
         live: LiveSessions,
-        store: Store,
         agent: Agent,
         committer: Committer,
         dispatcher: Dispatcher,
         histories: Histories,
-        tuning: Tuning,
-        clock: Clock,
     ) -> None:
+        self._store, self._tuning, self._clock = node.store, node.tuning, node.clock
         self._live = live
-        self._store = store
         self._agent = agent
         self._committer = committer
         self._dispatcher = dispatcher
         self._histories = histories
-        self._tuning = tuning
-        self._clock = clock
         self._closed = False
 
     def close(self) -> None:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from holdfast.clock import Clock
-from holdfast.engine.tuning import Tuning
+from holdfast.engine.node_context import NodeContext
 from holdfast.errors import Stale, Unavailable
-from holdfast.ids import NodeId
-from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -17,19 +14,9 @@ log = logging.getLogger(__name__)
 class Heartbeat:
     """Raises the beat of this node, and calls the reconcilers of its components."""
 
-    def __init__(
-        self,
-        node_id: NodeId,
-        store: Store,
-        reconcilers: Sequence[Callable[[], Awaitable[None]]],
-        tuning: Tuning,
-        clock: Clock,
-    ) -> None:
-        self._node_id = node_id
-        self._store = store
+    def __init__(self, node: NodeContext, reconcilers: Sequence[Callable[[], Awaitable[None]]]) -> None:
+        self._node_id, self._store, self._tuning, self._clock = node.id, node.store, node.tuning, node.clock
         self._reconcilers = reconcilers
-        self._tuning = tuning
-        self._clock = clock
 
     async def run(self) -> None:
         """Beat until cancelled.  Raises `NodeLost` when the others have given our turns away."""

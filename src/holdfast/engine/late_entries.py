@@ -6,15 +6,13 @@ import asyncio
 import logging
 from collections.abc import Container, Sequence
 
-from holdfast.clock import Clock
 from holdfast.core.journal import Entry
 from holdfast.core.recovery import GIVE_UP_AGE_MS
 from holdfast.core.turns import TurnState
+from holdfast.engine.node_context import NodeContext
 from holdfast.engine.spool import Left, Spool
-from holdfast.engine.tuning import Tuning
 from holdfast.errors import NotFound, Unavailable
 from holdfast.ids import NodeId
-from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -25,15 +23,10 @@ BATCH_MAX = 200
 class LateEntries:
     """Hands in files from the first sweep on, when the turns of earlier nodes are at rest; there may always be more."""
 
-    def __init__(
-        self, node_id: NodeId, store: Store, spool: Spool, swept: asyncio.Event, tuning: Tuning, clock: Clock
-    ) -> None:
-        self._node_id = node_id
-        self._store = store
+    def __init__(self, node: NodeContext, spool: Spool, swept: asyncio.Event) -> None:
+        self._node_id, self._store, self._tuning, self._clock = node.id, node.store, node.tuning, node.clock
         self._spool = spool
         self._swept = swept
-        self._tuning = tuning
-        self._clock = clock
 
     async def run(self) -> None:
         """Look for files until cancelled."""

@@ -7,7 +7,6 @@ import logging
 import random
 from collections.abc import Mapping
 
-from holdfast.clock import Clock
 from holdfast.core.delivery import (
     Delivery,
     DeliveryEvent,
@@ -18,14 +17,12 @@ from holdfast.core.delivery import (
     due_after_refusal,
 )
 from holdfast.core.recovery import orphans
-from holdfast.core.redaction import Redaction
+from holdfast.engine.node_context import NodeContext
 from holdfast.engine.persistence import persist
-from holdfast.engine.tuning import Tuning
 from holdfast.engine.wake import Wake
 from holdfast.errors import HoldfastError, OutcomeUnknown, Rejected, Stale, Unavailable
-from holdfast.ids import DeliveryId, NodeId
+from holdfast.ids import DeliveryId
 from holdfast.ports import Carrier
-from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -35,23 +32,12 @@ _DRAIN_LOOK_MS = 20
 class Outbox:
     """Deliveries that this node is sending."""
 
-    def __init__(
-        self,
-        node_id: NodeId,
-        store: Store,
-        carriers: Mapping[str, Carrier],
-        tuning: Tuning,
-        redaction: Redaction,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, node: NodeContext, carriers: Mapping[str, Carrier]) -> None:
         self.wake = Wake()
-        self._node_id = node_id
-        self._store = store
+        self._node_id, self._store, self._tuning, self._clock = node.id, node.store, node.tuning, node.clock
+        self._redaction = node.redaction
         self._carriers = carriers
         self._in_line = frozenset(kind for kind, carrier in carriers.items() if carrier.in_line)
-        self._tuning = tuning
-        self._redaction = redaction
-        self._clock = clock
         self._sending: set[DeliveryId] = set()
         self._suspected: set[DeliveryId] = set()
         self._closed = False

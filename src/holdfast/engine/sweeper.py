@@ -6,15 +6,13 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping
 
-from holdfast.clock import Clock
 from holdfast.core.leases import Sighting, lapsed, watch
 from holdfast.core.recovery import Standing, Swept
 from holdfast.core.report import BootReport
-from holdfast.core.turns import Cause, Policy
-from holdfast.engine.tuning import Tuning
+from holdfast.core.turns import Cause
+from holdfast.engine.node_context import NodeContext
 from holdfast.errors import Unavailable
 from holdfast.ids import NodeId
-from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -22,22 +20,10 @@ log = logging.getLogger(__name__)
 class Sweeper:
     """Recovery is an ordinary component: it runs from the start of the node to its end."""
 
-    def __init__(
-        self,
-        node_id: NodeId,
-        store: Store,
-        policy: Policy,
-        tuning: Tuning,
-        clock: Clock,
-        home: str = "",
-        dedupes: Collection[str] = (),
-    ) -> None:
-        self._node_id = node_id
-        self._store = store
-        self._policy = policy
-        self._tuning = tuning
-        self._clock = clock
-        self._home = home
+    def __init__(self, node: NodeContext, dedupes: Collection[str] = ()) -> None:
+        self._node_id, self._store, self._tuning, self._clock = node.id, node.store, node.tuning, node.clock
+        self._policy = node.policy
+        self._home = node.home
         self._dedupes = dedupes
         self._seen: Mapping[NodeId, Sighting] = {}
         # Set once the first sweep is over: from then on nothing of an earlier boot is left half done.

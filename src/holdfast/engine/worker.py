@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.clock import Clock
 from holdfast.core import notes
-from holdfast.core.delivery import Delivery
-from holdfast.core.ending import Ending
-from holdfast.core.events import ApprovalAnswered, MessageJoined, Note, TurnAccepted, TurnDeferred
+from holdfast.core.events import ApprovalAnswered, MessageJoined, TurnAccepted
 from holdfast.core.intake import Image
-from holdfast.core.journal import DraftEntry, Entry, acceptance
-from holdfast.core.outages import MODEL, retry_at, waiting_since
-from holdfast.core.questions import Question
-from holdfast.core.redaction import Redaction
+from holdfast.core.journal import Entry, acceptance
+from holdfast.core.outages import waiting_since
 from holdfast.core.transcript import Role, cut_off_by, tool_unanswered
-from holdfast.core.turns import Cause, Policy, Turn, TurnEvent, TurnState
+from holdfast.core.turns import Cause, Turn, TurnState
 from holdfast.engine.batching import Batching
 from holdfast.engine.calls import Parked
+from holdfast.engine.endings import Endings
 from holdfast.engine.feed import Feed
 from holdfast.engine.histories import Histories, History
+from holdfast.engine.node_context import NodeContext
 from holdfast.engine.persistence import persist
 from holdfast.engine.recall import Recall
 from holdfast.engine.resting import Resting
 from holdfast.engine.spool import Spool
 from holdfast.engine.stage import TurnStage
 from holdfast.engine.steering import Steering
-from holdfast.engine.tuning import Tuning
 from holdfast.engine.turn_notes import TurnNotes
-from holdfast.errors import DiskFull, Fatal, HoldfastError, ModelUnavailable, Stale, Unavailable
-from holdfast.ids import NodeId, SessionId, TurnId, new_delivery_id, new_segment_id
-from holdfast.ports import Agent, AskOperator, Assignment, Bindings, Carrier, ask_nowhere
+from holdfast.errors import DiskFull, Fatal, HoldfastError, ModelUnavailable, Stale
+from holdfast.ids import SessionId, TurnId
+from holdfast.ports import Agent, Assignment
 from holdfast.store.journal import Brief
-from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -44,23 +39,14 @@ log = logging.getLogger(__name__)
 class Worker:
     """Everything a turn needs while it runs."""
 
-    node_id: NodeId
-    store: Store
+    node: NodeContext
     agent: Agent
     feed: Feed
-    carriers: Mapping[str, Carrier]
-    memory: Bindings | None
+    endings: Endings
     recall: Recall
     turn_notes: TurnNotes
-    policy: Policy
-    # How long a turn waits for a model that cannot answer.
-    model_wait_ms: int
-    tuning: Tuning
-    redaction: Redaction
-    clock: Clock
     batching: Batching
     histories: Histories
-    ask_operator: AskOperator = ask_nowhere
     spool: Spool | None = None
     # Sessions whose running turn should look for messages that want to join it.
     nudged: set[SessionId] = field(default_factory=set[SessionId])
@@ -83,10 +69,12 @@ class Worker:
     async def _start(self, turn: Turn) -> tuple[Turn, int] | None:
         """Begin a claimed turn; returns it with its place in the journal, None when it is not our time."""
         try:
-            started, entries = await persist(self.clock, lambda: self.store.turns.start(turn, self.clock.now_ms()))
+            started, entries = await persist(
+                self.node.clock, lambda: self.node.store.turns.start(turn, self.node.clock.now_ms())
+            )
         except Stale:
             # Another turn of the session is live, or this one was taken away.
-            await persist(self.clock, lambda: self.store.turns.release(turn))
+            await persist(self.node.clock, lambda: self.node.store.turns.release(turn))
             return None
         self.feed.publish(entries)
         return started, entries[0].seq
@@ -98,7 +86,7 @@ class Worker:
         return (brief, history) if newest >= seq - 1 else await self._read(turn)
 
     async def _read(self, turn: Turn) -> tuple[Brief, History]:
-        return await persist(self.clock, lambda: self.histories.read(self.store.journal, turn))
+        return await persist(self.node.clock, lambda: self.histories.read(self.node.store.journal, turn))
 
     async def _go(self, turn: Turn, reading: Awaitable[tuple[Brief, History]]) -> None:
         try:
@@ -109,7 +97,7 @@ class Worker:
             raise
         except Exception:  # The edge of a turn: a bug in it is like a crash of its worker, and ends the same way.
             log.exception("turn %s crashed", turn.id)
-            await persist(self.clock, lambda: self._interrupt(turn, Cause.CRASH))
+            await self.endings.interrupt(turn, Cause.CRASH)
 
     async def _perform(self, turn: Turn, reading: Awaitable[tuple[Brief, History]]) -> None:
         brief, history = await reading
@@ -117,26 +105,26 @@ class Worker:
         work = await self._assignment(turn, brief, history)
         stage = TurnStage(
             turn,
-            journal=self.store.journal,
+            journal=self.node.store.journal,
             feed=self.feed,
-            clock=self.clock,
-            redaction=self.redaction,
+            clock=self.node.clock,
+            redaction=self.node.redaction,
             batcher=(batcher := self.batching.join()),
             owner=work.session.owner,
-            questions=self.store.questions,
+            questions=self.node.store.questions,
             calls=work.calls,
             answers=_answers(turn, entries),
             begins=_begins(entries),
             resting=self.resting,
-            steering=Steering(self.store.turns, self.nudged, self.tuning.poll_ms, self.clock),
-            spool=self.spool.file(self.node_id, turn, self.tuning.spool_max_bytes) if self.spool else None,
+            steering=Steering(self.node.store.turns, self.nudged, self.node.tuning.poll_ms, self.node.clock),
+            spool=self.spool.file(self.node.id, turn, self.node.tuning.spool_max_bytes) if self.spool else None,
         )
         try:
             await self._play(work, stage, waiting_since(entries, turn.id))
         except DiskFull as full:
             log.warning("turn %s is interrupted: %s", turn.id, full)
             await stage.rescue()
-            await persist(self.clock, lambda: self._interrupt(turn, Cause.DISK_FULL))
+            await self.endings.interrupt(turn, Cause.DISK_FULL)
         finally:
             batcher.leave()
             await stage.leave()
@@ -149,56 +137,24 @@ class Worker:
         try:
             text = await (self._repeat(work.turn.id) if work.turn.verbatim else self._act(work, stage))
         except Parked as parked:
-            draft, question, calls = parked.draft, parked.question, parked.calls
-            said = [*await stage.last_words(), draft]
-            asking = await self._asking(stage.turn, question)
-            await self._end(stage, lambda: self.store.turns.park(stage.turn, said, question, calls, asking))
+            await self.endings.park(stage, parked)
         except (Stale, Fatal):
             raise
         except ModelUnavailable as error:
-            await self._wait_for_model(stage, error, since)
+            await self.endings.wait_for_model(stage, error, since)
         except HoldfastError as error:
-            await self._finish(stage, TurnEvent.FAIL, error=self.redaction.text(str(error)))
+            await self.endings.fail(stage, self.node.redaction.text(str(error)))
         else:
             if not stage.spoke and not _spoke_before(work):
                 # Only what is in the journal is in the transcript, also for an agent that does not stream.
                 await stage.say(text)
-            await self._finish(stage, TurnEvent.FINISH, text=self.redaction.text(text))
+            await self.endings.finish(stage, text)
             if work.turn.remembers:
                 self.turn_notes.tell(work.session, work.turn.id)
 
-    async def _wait_for_model(self, stage: TurnStage, error: ModelUnavailable, since: int | None) -> None:
-        """Put the turn away until its model may answer, and say so once; or fail, where it has waited long enough."""
-        now, limit_ms, reason = self.clock.now_ms(), self.model_wait_ms, self.redaction.text(str(error))
-        since = None if stage.advanced else since
-        again_at = retry_at(stage.turn.mode, since, now, limit_ms, error.retry_after_s)
-        if again_at is None:
-            reason = notes.waited_in_vain(reason) if since is not None else reason
-            await self._finish(stage, TurnEvent.FAIL, error=reason, cause=Cause.MODEL_UNAVAILABLE)
-            return
-        note = Note(text=notes.waits_for_model(reason, limit_ms), waiting=MODEL)
-        said = list(await stage.last_words())
-        if since is None:
-            said.append(DraftEntry(at=now, event=note))
-        # Readers of the journal see each wait, and when it ends.
-        said.append(DraftEntry(at=now, event=TurnDeferred(error=reason, retry_at=again_at)))
-        await self._end(stage, lambda: self.store.turns.defer(stage.turn, said, again_at, now))
-
-    async def _asking(self, turn: Turn, question: Question) -> Sequence[Delivery]:
-        """Return the messages of a question: to the chat of the turn, of the one that it works for, or to the operator."""
-        heard = turn
-        while heard.reply_to is None and heard.parent_turn_id is not None:
-            parent = heard.parent_turn_id
-            heard = await persist(self.clock, lambda parent=parent: self.store.turns.get(parent))
-        now, asked = self.clock.now_ms(), ()
-        if heard.reply_to is not None and heard.delivers_later:
-            carrier = self.carriers.get(heard.reply_to.partition(":")[0])
-            asked = carrier.ask(turn, question, heard.reply_to, now) if carrier else ()
-        return asked or self.ask_operator(turn, question, now)
-
     async def _repeat(self, turn_id: TurnId) -> str:
         """Answer a message with its own words."""
-        return await persist(self.clock, lambda: self.store.turns.asked(turn_id))
+        return await persist(self.node.clock, lambda: self.node.store.turns.asked(turn_id))
 
     async def _act(self, work: Assignment, stage: TurnStage) -> str:
         """Let the agent act while what it shows is written behind it; either failing ends both."""
@@ -219,56 +175,6 @@ class Worker:
                 task.cancel()
             await asyncio.gather(acting, flushing, return_exceptions=True)
 
-    async def _finish(
-        self, stage: TurnStage, event: TurnEvent, *, text: str = "", error: str | None = None, cause: str | None = None
-    ) -> None:
-        now = self.clock.now_ms()
-        ending = Ending(
-            event=event,
-            at=now,
-            text=text,
-            error=error,
-            cause=cause,
-            drafts=await stage.last_words(),
-            deliveries=self._deliveries(stage.turn, text if error is None else notes.failed(error), now),
-            memory_owner=self.memory.current.owner if self.memory and self.memory.current else None,
-            segment_id=new_segment_id(now),
-        )
-        await self._end(stage, lambda: self.store.settlement.finish(stage.turn, ending))
-
-    async def _end(self, stage: TurnStage, write: Callable[[], Awaitable[tuple[Turn, list[Entry]]]]) -> None:
-        """Let the store take the end of an attempt; while it is away, the last words are on the disk of this node."""
-        try:
-            _, entries = await write()
-        except Unavailable:
-            await stage.keep()
-            _, entries = await persist(self.clock, write, has_failed=True)
-        await stage.ended()
-        self.feed.publish(entries)
-
-    def _deliveries(self, turn: Turn, text: str, now_ms: int) -> tuple[Delivery, ...]:
-        if turn.reply_to is None:
-            return ()
-        carrier = self.carriers.get(turn.reply_to.partition(":")[0])
-        parts = carrier.split(text) if carrier else [text]
-        return tuple(
-            Delivery(
-                id=new_delivery_id(now_ms),
-                turn_id=turn.id,
-                session_id=turn.session_id,
-                target=turn.reply_to,
-                part=number,
-                text=part,
-                created_at=now_ms,
-                due_at=now_ms,
-            )
-            for number, part in enumerate(parts, 1)
-        )
-
-    async def _interrupt(self, turn: Turn, cause: Cause) -> None:
-        now = self.clock.now_ms()
-        await self.store.settlement.interrupt(self.node_id, [turn.id], cause, self.policy, now)
-
     async def _assignment(self, turn: Turn, brief: Brief, history: History) -> Assignment:
         entries, items = history.entries, history.items
         accepted = acceptance(each for each in entries if each.turn_id == turn.id)
@@ -276,7 +182,7 @@ class Worker:
         recalled = self.recall.ask(brief.session, turn, text)
         images = {turn_id: await self._images(turn_id) for turn_id in _pictured(entries, turn)}
         message = notes.before_message(
-            notes.sent_long_ago(text, accepted.sent_at, self.clock.now_ms()),
+            notes.sent_long_ago(text, accepted.sent_at, self.node.clock.now_ms()),
             interrupted_by=cut_off_by(entries),
             tool_unanswered=tool_unanswered(items, turn.id),
         )
@@ -292,7 +198,7 @@ class Worker:
         )
 
     async def _images(self, turn_id: TurnId) -> tuple[Image, ...]:
-        return tuple(await persist(self.clock, lambda: self.store.turns.images(turn_id)))
+        return tuple(await persist(self.node.clock, lambda: self.node.store.turns.images(turn_id)))
 
 
 # Pictures are large, and what is asked about one is asked soon.
