@@ -16,6 +16,7 @@ from rich.text import Text
 from holdfast.cli.frame import (
     Frame,
     console,
+    count,
     moment,
     print_json,
     print_lines,
@@ -26,7 +27,7 @@ from holdfast.cli.frame import (
     visible,
     with_json,
 )
-from holdfast.cli.serve import count, progress, rest, verb
+from holdfast.cli.serve import progress, rest, verb
 from holdfast.client.contact import running_gateway
 from holdfast.core.timekeeping import lead
 from holdfast.errors import NotRunning, Unavailable

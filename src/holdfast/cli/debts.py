@@ -1,4 +1,4 @@
-"""`holdfast memory status`, `commit`, `waive` and `replay`: what memory still has to learn, and what came of the rest."""
+"""`holdfast memory status`, `commit` and `waive`: what memory still has to learn, and what came of the rest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
-import uvloop
 
 from holdfast.cli.bar import bar
 from holdfast.cli.cards import shortened
@@ -17,7 +16,7 @@ from holdfast.cli.frame import (
     EXIT_FAILED,
     Frame,
     console,
-    json_option,
+    count,
     moment,
     print_json,
     print_lines,
@@ -30,23 +29,18 @@ from holdfast.core.segments import SegmentState
 from holdfast.ids import SegmentId, SessionId
 from holdfast.operations.memories import Counts, MemoryProviderView, MemoryStatus, Payment
 from holdfast.operations.pages import SIZE_MAX
-from holdfast.operations.replay import SKIPPED_MAX, Failure, Replayed, Replaying
 from holdfast.operations.segments import SegmentView, in_words
 from holdfast.operations.services import Services
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-# Sessions that are committed at the same time, and segments that one request replays.
+# Sessions that are committed at the same time.
 SIDE_BY_SIDE = 8
-AT_ONCE = 20
-# After so many failures in a row, the next segment will fail too.
-FAILED_IN_A_ROW_MAX = 10
 WHY_MAX_CHARS = 240
 _KEY_MAX = 24
 # Below it there is no room for keys; ids do as well.
 _NARROW = 90
-EXIT_INTERRUPTED = 130
 # What is said of a segment of which nothing has come yet.
 _WAITS = {
     SegmentState.OPEN: "handed over when the conversation is over",
@@ -129,90 +123,6 @@ async def waive(frame: Frame, segment: str, as_json: bool) -> None:
         say("Another provider still can be, with: holdfast memory replay --provider NAME", "dim", soft_wrap=True)
 
 
-@click.command()
-@click.option(
-    "--provider", required=True, help="The provider to give it to: builtin, http, openviking or the name of a plugin."
-)
-@click.option("--url", default="", help="The URL of http or openviking (default: memory.url).")
-@click.option("--person", default="", help="The owner of the conversations (default: you).")
-@json_option
-@click.pass_obj
-def replay(frame: Frame, provider: str, url: str, person: str, as_json: bool) -> None:
-    """Give another provider what was learned before.
-
-    It may be stopped at any time: what was given stays given, and the same command goes on from there.
-    """
-    plan = Replaying(provider=provider, url=url, person=person, limit=AT_ONCE)
-    course = _Course()
-    try:
-        uvloop.run(_replay(frame, plan, course, as_json))
-    except KeyboardInterrupt:
-        click.echo("\nStopped: what was replayed stays so, and the same command goes on from there.", err=True)
-        sys.exit(EXIT_INTERRUPTED)
-    if as_json:
-        print_json(course.result())
-    else:
-        _print_replay(course)
-    if course.failures:
-        sys.exit(EXIT_FAILED)
-
-
-class _Course:
-    """The progress of a replay."""
-
-    def __init__(self) -> None:
-        self.provider = ""
-        self.replayed = 0
-        self.left = 0
-        self.failures: list[Failure] = []
-        self._in_a_row = 0
-
-    def add(self, step: Replayed) -> None:
-        self.provider = step.provider
-        self.replayed += step.replayed
-        self.left = step.left
-        self.failures += step.failures
-        self._in_a_row = self._in_a_row + step.failed if not step.replayed else 0
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing is left that has not failed, or nothing that does better than what has."""
-        hopeless = self._in_a_row >= FAILED_IN_A_ROW_MAX or len(self.failures) >= SKIPPED_MAX
-        return hopeless or self.left <= len(self.failures)
-
-    def result(self) -> Replayed:
-        failed = len(self.failures)
-        return Replayed(
-            provider=self.provider, replayed=self.replayed, failed=failed, left=self.left, failures=self.failures
-        )
-
-
-async def _replay(frame: Frame, plan: Replaying, course: _Course, as_json: bool) -> None:
-    async with frame.services() as services:
-        course.add(await services.memories.replay(_next(plan, course, limit=0)))
-        with bar(as_json) as progress:
-            task = progress.add_task(f"replaying into {course.provider}", total=course.left)
-            while not course.over:
-                course.add(await services.memories.replay(_next(plan, course)))
-                progress.update(task, completed=course.replayed + len(course.failures))
-
-
-def _next(plan: Replaying, course: _Course, limit: int = AT_ONCE) -> Replaying:
-    skip = tuple(each.segment_id for each in course.failures)
-    return Replaying(provider=plan.provider, url=plan.url, person=plan.person, limit=limit, skip=skip)
-
-
-def _print_replay(course: _Course) -> None:
-    if not course.replayed and not course.left:
-        say(f"{course.provider} has everything already, or nothing was ever learned.")
-        return
-    say(f"{_number(course.replayed, 'segment')} replayed into {course.provider}, {course.left} left.")
-    lines = [(each.segment_id, each.session_id, _cut(each.error)) for each in course.failures[:SIDE_BY_SIDE]]
-    if lines:
-        say(f"{_number(len(course.failures), 'segment')} failed; the same command tries them again:", "yellow")
-        print_table(("segment", "session", "why"), lines, "")
-
-
 async def _commit_all(services: Services, *, wait: bool, as_json: bool) -> None:
     owing = await _owing(services, (SegmentState.OPEN, SegmentState.SEALED, SegmentState.COMMITTING))
     free = asyncio.Semaphore(SIDE_BY_SIDE)
@@ -233,7 +143,7 @@ async def _commit_all(services: Services, *, wait: bool, as_json: bool) -> None:
     elif not owing:
         say("Nothing is left to learn.")
     else:
-        say(f"{_number(paid, 'session')} learned, {len(left)} still waiting.")
+        say(f"{count(paid, 'session')} learned, {len(left)} still waiting.")
         if left:
             say("See why with: holdfast memory status", "dim")
     if left:
@@ -271,7 +181,7 @@ def _print_status(found: MemoryStatus, configured: str) -> None:
     profile = " and a profile" if counts.profile else ""
     lines = [
         ("provider", _provider(found.provider, configured)),
-        ("remembered", f"{_number(counts.facts, 'fact')}{profile}"),
+        ("remembered", f"{count(counts.facts, 'fact')}{profile}"),
         ("segments", _segments(counts)),
     ]
     if found.everyone and found.everyone.unpaid != counts.unpaid:
@@ -301,9 +211,9 @@ def _row(view: SegmentView, segments: int) -> tuple[str, ...]:
 
 def _print_reasons(segments: Sequence[SegmentView]) -> None:
     """Print each provider that sessions wait for, and why, once for all sessions with the same reason."""
-    reasons = Counter((each.owner, _cut(each.error or "")) for each in segments)
+    reasons = Counter((each.owner, shortened(each.error or "", WHY_MAX_CHARS)) for each in segments)
     for (owner, error), number in reasons.items():
-        waits = f"{_number(number, 'session')} {'waits' if number == 1 else 'wait'} for {owner}"
+        waits = f"{count(number, 'session')} {'waits' if number == 1 else 'wait'} for {owner}"
         print_lines([f"{waits}: {error}" if error else waits], 2)
 
 
@@ -323,7 +233,7 @@ def _print_receipts(segments: Sequence[SegmentView]) -> None:
     for each, line in zip(segments, lines, strict=True):
         say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
         # Below itself, as it may be long.
-        print_lines([f"{each.owner}: {_cut(_outcome(each))}"], 2)
+        print_lines([f"{each.owner}: {shortened(_outcome(each), WHY_MAX_CHARS)}"], 2)
     _advise(segments)
 
 
@@ -388,12 +298,3 @@ def _number_of_turns(view: SegmentView) -> str:
 def _turns(view: SegmentView) -> str:
     first, last = view.generations
     return str(first) if first == last else f"{first}–{last}"
-
-
-def _number(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _cut(text: str) -> str:
-    text = " ".join(text.split())
-    return f"{text[:WHY_MAX_CHARS]}…" if len(text) > WHY_MAX_CHARS else text

@@ -222,6 +222,11 @@ def print_view(title: str, view: object, as_json: bool) -> None:
         print_fields(title, view)
 
 
+def count(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun."""
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
+
+
 def print_outcome(result: object, sentence: str, as_json: bool, *, soft_wrap: bool = False) -> None:
     """Print what a command has done: its result as JSON, or a sentence."""
     if as_json:

@@ -12,7 +12,7 @@ import click
 
 from holdfast.cli.bar import bar
 from holdfast.cli.cards import shortened
-from holdfast.cli.debts import commit, replay, status, waive
+from holdfast.cli.debts import commit, status, waive
 from holdfast.cli.frame import (
     Frame,
     console,
@@ -26,6 +26,7 @@ from holdfast.cli.frame import (
     tilde,
     with_json,
 )
+from holdfast.cli.replay import replay
 from holdfast.cli.sessions import find
 from holdfast.core.facts import Memory, MemoryKind
 from holdfast.core.segments import BUILTIN, SegmentState

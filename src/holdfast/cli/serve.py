@@ -17,7 +17,7 @@ import click
 import uvloop
 from rich.text import Text
 
-from holdfast.cli.frame import Frame, console, print_lines, tilde, visible
+from holdfast.cli.frame import Frame, console, count, print_lines, tilde, visible
 from holdfast.config import ServerConfig, misplaced, wrong_with
 from holdfast.daemon.handover import inherit, replace_process
 from holdfast.errors import ConfigInvalid, Exposed
@@ -174,8 +174,3 @@ def rest(drain: Drain) -> str:
     if not drain.running:
         return "everything is at rest"
     return f"{count(drain.running, 'turn')} still running, {drain.seconds_left:.0f} s left"
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun."""
-    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"

@@ -7,6 +7,7 @@ import click
 from holdfast.cli.answer import rested
 from holdfast.cli.frame import (
     Frame,
+    count,
     limit_option,
     moment,
     print_json,
@@ -16,7 +17,6 @@ from holdfast.cli.frame import (
     say,
     with_json,
 )
-from holdfast.cli.serve import count
 from holdfast.cli.sessions import find
 from holdfast.ids import TurnId
 from holdfast.operations import pages
