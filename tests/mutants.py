@@ -733,14 +733,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "nothing steers past a message that wants a turn of its own",
-        "store/turns.py",
+        "store/steering.py",
         "AND o.ordinal < t.ordinal AND o.state = 'queued' AND NOT ",
         "AND o.ordinal < t.ordinal AND o.state = 'running' AND NOT ",
         ("tests/conformance/test_busy.py",),
     ),
     Mutant(
         "nothing joins a turn whose answer goes elsewhere",
-        "store/turns.py",
+        "store/steering.py",
         "AND {0}.mode = :mode AND {0}.delivers_later = :delivers_later",
         "AND CAST(:mode AS TEXT) <> '' AND CAST(:delivers_later AS BIGINT) >= 0",
         ("tests/conformance/test_busy.py",),

@@ -68,14 +68,14 @@ async def test_a_message_that_steers_joins_the_running_turn(scene: Scene) -> Non
     """T1, A1: it stands in the turn that it joined, and only there."""
     host = await scene.say(await scene.running("one"), "so far")
     steering = await scene.accept("two", busy=Busy.STEER)
-    assert await scene.store.turns.steered(host)
-    host, entries = await scene.store.turns.heed(host, scene.now)
+    assert await scene.store.steering.is_wanted(host)
+    host, entries = await scene.store.steering.heed(host, scene.now)
     assert [(entry.kind, entry.data["text"], entry.data["turn_id"]) for entry in entries] == [
         (EntryKind.MESSAGE_JOINED, "two", steering.turn_id)
     ]
     joined = await scene.store.turns.get(steering.turn_id)
     assert (joined.state, joined.joined_to, joined.generation) == (TurnState.COMPLETED, host.id, None)
-    assert not await scene.store.turns.steered(host)
+    assert not await scene.store.steering.is_wanted(host)
     await scene.finish(await scene.say(host, " and on"))
     assert [(item.role, item.text, item.turn_id) for item in fold(await scene.entries(host.session_id))] == [
         (Role.USER, "one", host.id),
@@ -101,7 +101,7 @@ async def test_nothing_steers_past_a_message_that_wants_a_turn_of_its_own(scene:
     first = await scene.accept("two", busy=Busy.STEER)
     queued = await scene.accept("three")
     behind = await scene.accept("four", busy=Busy.STEER)
-    host, entries = await scene.store.turns.heed(host, scene.now)
+    host, entries = await scene.store.steering.heed(host, scene.now)
     assert [entry.data["turn_id"] for entry in entries] == [first.turn_id]
     assert [await scene.state(each) for each in (queued, behind)] == [TurnState.QUEUED, TurnState.QUEUED]
 
@@ -116,14 +116,14 @@ async def test_a_message_whose_answer_goes_elsewhere_does_not_join(scene: Scene,
     host = await scene.running("one")
     elsewhere = await scene.accept("two", busy=Busy.STEER, **other)
     behind = await scene.accept("three", busy=Busy.STEER)
-    assert await scene.store.turns.heed(host, scene.now) == (host, [])
+    assert await scene.store.steering.heed(host, scene.now) == (host, [])
     assert [await scene.state(each) for each in (elsewhere, behind)] == [TurnState.QUEUED] * 2
 
 
 async def test_what_a_turn_was_asked_has_what_joined_it(scene: Scene) -> None:
     host = await scene.running("one")
     await scene.accept("two", busy=Busy.STEER)
-    await scene.store.turns.heed(host, scene.now)
+    await scene.store.steering.heed(host, scene.now)
     assert await scene.store.turns.asked(host.id) == "one\n\ntwo"
 
 
@@ -131,9 +131,9 @@ async def test_heeding_again_after_a_lost_answer_gives_the_same(scene: Scene) ->
     """T4: what joined is not taken for somebody else's writing."""
     before = await scene.running("one")
     await scene.accept("two", busy=Busy.STEER)
-    once = await scene.store.turns.heed(before, scene.now)
+    once = await scene.store.steering.heed(before, scene.now)
     snapshot = await scene.snapshot()
-    assert await scene.store.turns.heed(before, scene.now) == once
+    assert await scene.store.steering.heed(before, scene.now) == once
     assert await scene.snapshot() == snapshot
     await scene.say(once[0], "on")
 
@@ -146,7 +146,7 @@ async def test_a_zombie_heeds_nothing(scene: Scene) -> None:
     for _ in ("while it waits", "while another worker runs it"):
         snapshot = await scene.snapshot()
         with pytest.raises(Stale):
-            await scene.store.turns.heed(host, scene.now)
+            await scene.store.steering.heed(host, scene.now)
         assert await scene.snapshot() == snapshot
         for turn in await scene.claim():
             await scene.start(turn)
@@ -156,8 +156,8 @@ async def test_heeding_costs_nothing_where_nobody_steers(scene: Scene) -> None:
     host = await scene.running("one")
     await scene.accept("two")
     snapshot = await scene.snapshot()
-    assert not await scene.store.turns.steered(host)
-    assert await scene.store.turns.heed(host, scene.now) == (host, [])
+    assert not await scene.store.steering.is_wanted(host)
+    assert await scene.store.steering.heed(host, scene.now) == (host, [])
     assert await scene.snapshot() == snapshot
 
 
@@ -168,5 +168,5 @@ async def test_a_message_that_steers_a_parked_turn_waits_for_it(scene: Scene) ->
     scene.now += MINUTE
     await scene.store.turns.answer(host.id, *scene.reply())
     again = await scene.claim_and_start(host.id)
-    _, entries = await scene.store.turns.heed(again, scene.now)
+    _, entries = await scene.store.steering.heed(again, scene.now)
     assert [entry.data["turn_id"] for entry in entries] == [steering.turn_id]

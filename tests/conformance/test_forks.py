@@ -67,7 +67,7 @@ async def test_before_a_message_that_joined_another_is_before_that_one(scene: Sc
     await scene.finished("one")
     host = await scene.running("two")
     joining = await scene.accept("three", busy=Busy.STEER)
-    host, _ = await scene.store.turns.heed(host, scene.now)
+    host, _ = await scene.store.steering.heed(host, scene.now)
     await scene.finish(host)
     fork = await scene.store.sessions.fork(host.session_id, copy_of(scene), before=joining.turn_id)
     assert [text for role, text in await shown(scene, fork.id) if role == "user"] == ["one"]
@@ -78,7 +78,7 @@ async def test_a_fork_leaves_out_what_is_in_flight_and_keeps_markers(scene: Scen
     await scene.interrupted("one")
     joined = await scene.running("two")
     await scene.accept("three", busy=Busy.STEER)
-    joined, _ = await scene.store.turns.heed(joined, scene.now)
+    joined, _ = await scene.store.steering.heed(joined, scene.now)
     await scene.finish(joined)
     running = await scene.running("four")
     fork = await scene.store.sessions.fork(running.session_id, copy_of(scene))
@@ -117,11 +117,11 @@ async def test_a_fork_repeats_no_effect_of_the_original(scene: Scene) -> None:
 async def test_a_fork_names_its_own_turns(scene: Scene) -> None:
     host = await scene.running("one")
     await scene.accept("two", busy=Busy.STEER)
-    host, _ = await scene.store.turns.heed(host, scene.now)
+    host, _ = await scene.store.steering.heed(host, scene.now)
     await scene.finish(host)
     running = await scene.running("three")
     await scene.accept("four", busy=Busy.STEER)
-    await scene.store.turns.heed(running, scene.now)
+    await scene.store.steering.heed(running, scene.now)
     fork = await scene.store.sessions.fork(host.session_id, copy_of(scene))
     mine = {turn.id for turn in await scene.store.turns.list(fork.id)}
     assert len(mine) == 2, "what joined a turn in flight is left out with it"

@@ -47,7 +47,7 @@ async def test_what_joins_a_turn_brings_its_pictures(scene: Scene) -> None:
     host = await scene.running("one", images=(PICTURE,))
     joining = await scene.accept("two", busy=Busy.STEER, images=(OTHER,))
     assert await scene.store.turns.images(host.id) == [PICTURE]
-    await scene.store.turns.heed(host, scene.now)
+    await scene.store.steering.heed(host, scene.now)
     assert await scene.store.turns.images(host.id) == [PICTURE, OTHER]
     assert await scene.store.turns.images(joining.turn_id) == [OTHER]
 

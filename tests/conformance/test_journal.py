@@ -468,7 +468,7 @@ async def test_a_conversation_is_read_by_its_turns_in_both_directions(scene: Sce
     """J3: whole turns, so that pages put side by side are the transcript, and nothing of one is on another."""
     host = await scene.running("one")
     await scene.accept("two", busy=Busy.STEER)
-    host, _ = await scene.store.turns.heed(host, scene.now)
+    host, _ = await scene.store.steering.heed(host, scene.now)
     waiting = await scene.accept("three")
     await scene.finish(await scene.say(host, "said while three waited"))
     await scene.finish(await scene.say(await scene.claim_and_start(waiting.turn_id), "said"))

@@ -364,7 +364,7 @@ class Spine(RuleBasedStateMachine):
     def heed(self, turn: Turn) -> None:
         """T2, T4: messages that steer join the running turn in their order, and nobody else's."""
         now = self.wall
-        answer = self.ask("heed", lambda: self.model.heed(turn, now), lambda: self.store.turns.heed(turn, now))
+        answer = self.ask("heed", lambda: self.model.heed(turn, now), lambda: self.store.steering.heed(turn, now))
         self.keep(answer)
         if answer and answer[1]:
             self.witnessed["heed", "joined"] += 1

@@ -116,7 +116,7 @@ class Worker:
             answers=_answers(turn, entries),
             begins=_begins(entries),
             resting=self.resting,
-            steering=Steering(self.node.store.turns, self.nudged, self.node.tuning.poll_ms, self.node.clock),
+            steering=Steering(self.node.store, self.nudged, self.node.tuning.poll_ms, self.node.clock),
             spool=self.spool.file(self.node.id, turn, self.node.tuning.spool_max_bytes) if self.spool else None,
         )
         try:

@@ -28,7 +28,7 @@ from holdfast.core.journal import DraftEntry
 from holdfast.core.turns import Cause, TurnState
 from holdfast.errors import Stale
 from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store import cancellation, dedupe, deliveries, journal, locks, removal, rows, turns
+from holdfast.store import cancellation, dedupe, deliveries, journal, locks, messages, removal, rows, turns
 from holdfast.store.database import Database, Dialect, Lock, Params, Row, Run, RunMany, Transaction
 
 # Woken when an account changes, and when events of chats were staged or released.
@@ -395,7 +395,7 @@ def _revise(dialect: Dialect, account: str, found: TurnOfMessage, text: str, now
     turn = yield from turns.find(found.turn_id)
     if turn is None or turn.state is not TurnState.QUEUED or turn.attempt or turn.node_id is not None:
         return False
-    before = yield from turns.accepted(turn.id)
+    before = yield from messages.accepted(turn.id)
     place: Params = {"account": account, "chat_id": found.part.chat_id, "message_id": found.part.message_id}
     # It may have been changed since it was looked up.
     part = _part((found.part.chat_id, *(yield Run(_MESSAGE, place))[0][3:]))

@@ -19,7 +19,7 @@ from holdfast.core.retries import Try
 from holdfast.core.turns import Cause, Mode, TurnState
 from holdfast.errors import IllegalMove, NotFound, QueueFull, SessionBusy
 from holdfast.ids import SessionId, TurnId, new_session_id, new_turn_id
-from holdfast.store import cancellation, channels, dedupe, journal, locks, quotas, retries, rows, settlement, turns
+from holdfast.store import cancellation, channels, dedupe, journal, locks, messages, quotas, retries, rows, settlement, turns
 from holdfast.store.database import Add, Database, Dialect, Lock, Params, Run, Together, Transaction
 
 _KEY_SESSION = "UPDATE dedupe SET session_id = :session_id WHERE key = :key"
@@ -413,9 +413,9 @@ def _redo(
     undone = yield from settlement.undo(session_id, now_ms)
     if undone is None:
         return None
-    text = yield from turns.asked(undone.id)
-    images = yield from turns.images(undone.id)
-    shown = yield from turns.accepted(undone.id)
+    text = yield from messages.text(undone.id)
+    images = yield from messages.images(undone.id)
+    shown = yield from messages.accepted(undone.id)
     again = replace(
         message,
         text=text,

@@ -31,6 +31,7 @@ from holdfast.store.settlement import Settlement
 from holdfast.store.showing import CardStore, KeptFileStore, StatusLineStore
 from holdfast.store.space import give_back
 from holdfast.store.spending import SpendingStore
+from holdfast.store.steering import SteeringStore
 from holdfast.store.turns import TurnStore
 from holdfast.store.webhooks import WebhookStore
 
@@ -53,6 +54,7 @@ class Store:
         self.passages = PassageStore(database)
         self.intake = Intake(database, quota)
         self.turns = TurnStore(database)
+        self.steering = SteeringStore(database)
         self.settlement = Settlement(database)
         self.journal = JournalStore(database)
         self.questions = QuestionStore(database)

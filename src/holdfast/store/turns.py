@@ -1,26 +1,26 @@
-"""Turns under way.  intake.py accepts them, claims.py takes them to run, and settlement.py ends them."""
+"""Turns under way.
+
+intake.py accepts them, claims.py takes them to run, steering.py lets messages join them, and settlement.py ends them.
+"""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
-
-import msgspec
+from typing import Any
 
 from holdfast.core import delegation, outages, sessions
 from holdfast.core.admission import Load
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Call
-from holdfast.core.events import ApprovalAnswered, MessageJoined, TurnAccepted, TurnCompleted, TurnRevised
+from holdfast.core.events import ApprovalAnswered
 from holdfast.core.intake import Image, Once
 from holdfast.core.journal import DraftEntry, Entry
 from holdfast.core.questions import Question
 from holdfast.core.turns import Turn, TurnEvent, TurnState
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store import claims, dedupe, deliveries, journal, locks, questions, rows
+from holdfast.store import claims, dedupe, deliveries, journal, locks, messages, questions, rows
 from holdfast.store.claims import Claims
 from holdfast.store.database import Database, Dialect, Lock, Params, Run, Together, Transaction
 
@@ -63,35 +63,6 @@ _RESUME = """
        AND NOT EXISTS (SELECT 1 FROM turns parent WHERE parent.id = turns.parent_turn_id AND parent.state = 'cancelled')
  RETURNING id
 """
-# What a message needs to join a running turn: the wish, and an answer that goes where the turn's goes.
-_MAY_JOIN = """({0}.steers = 1 AND {0}.mode = :mode AND {0}.delivers_later = :delivers_later
-            AND COALESCE({0}.reply_to, '') = COALESCE(CAST(:reply_to AS TEXT), ''))"""
-# In the order of their acceptance, up to the first that wants a turn of its own.
-_JOINING = f"""
-    SELECT {rows.TURN} FROM turns t
-     WHERE t.session_id = :session_id AND t.ordinal > :ordinal AND t.state = 'queued' AND t.node_id IS NULL
-       AND {_MAY_JOIN.format("t")}
-       AND NOT EXISTS (SELECT 1 FROM turns o WHERE o.session_id = t.session_id AND o.ordinal > :ordinal
-                          AND o.ordinal < t.ordinal AND o.state = 'queued' AND NOT {_MAY_JOIN.format("o")})
-     ORDER BY t.ordinal
-"""
-_JOIN = """
-    UPDATE turns SET state = :state, joined_to = :host, answered_at = :now, fence = fence + 1
-     WHERE id = :id AND fence = :fence AND state = 'queued' AND node_id IS NULL
- RETURNING id
-"""
-_ASKED = """
-    SELECT kind, data FROM entries
-     WHERE turn_id = :id AND kind IN ('turn.accepted', 'turn.revised', 'message.joined') ORDER BY seq
-"""
-# With those of the messages that joined it, in the order in which they came.
-_IMAGES = """
-    SELECT i.media_type, i.data FROM images i JOIN turns t ON t.id = i.turn_id
-     WHERE i.turn_id = :id
-        OR i.turn_id IN (SELECT e.data ->> 'turn_id' FROM entries e WHERE e.turn_id = :id AND e.kind = 'message.joined')
-     ORDER BY t.ordinal, i.number
-"""
-_IMAGE = "SELECT media_type, data FROM images WHERE turn_id = :id AND number = :number"
 _GET = f"SELECT {rows.TURN} FROM turns WHERE id = :id"
 _LIST = f"""
     SELECT {rows.TURN} FROM turns WHERE session_id = :session_id AND ordinal > :after ORDER BY ordinal LIMIT :limit
@@ -232,20 +203,6 @@ class TurnStore:
             wakes=lambda turn: ("turns", f"session:{turn.session_id}"),
         )
 
-    async def heed(self, turn: Turn, now_ms: int) -> tuple[Turn, list[Entry]]:
-        """Let the messages that steer a running turn join it; they share its outcome from here on.
-
-        Raises `Stale` when the turn is not the caller's any more.  Repeating it after a lost answer is safe.
-        """
-        return await self._database.write(
-            lambda: _heed(turn, now_ms),
-            wakes=lambda _: ("turns", f"session:{turn.session_id}"),
-        )
-
-    async def steered(self, turn: Turn) -> bool:
-        """Return whether a message waits to join a running turn."""
-        return bool(await self._database.read(lambda: _turns(_JOINING, _place(turn))))
-
     async def resume(self, turn_id: TurnId, now_ms: int, once: Once | None = None) -> Turn:
         """Let an interrupted turn go on.  Raises `IllegalMove` unless it is interrupted and the last of an open session.
 
@@ -258,15 +215,15 @@ class TurnStore:
 
     async def asked(self, turn_id: TurnId) -> str:
         """Return what a turn was asked: its message, and those that joined it."""
-        return await self._database.read(lambda: asked(turn_id))
+        return await self._database.read(lambda: messages.text(turn_id))
 
     async def images(self, turn_id: TurnId) -> list[Image]:
         """Return the pictures that came with what a turn was asked."""
-        return await self._database.read(lambda: images(turn_id))
+        return await self._database.read(lambda: messages.images(turn_id))
 
     async def image(self, turn_id: TurnId, place: int) -> Image:
         """Return one of the pictures that came with the message of a turn, counted from 0.  Raises `NotFound`."""
-        return await self._database.read(lambda: _image(turn_id, place))
+        return await self._database.read(lambda: messages.image(turn_id, place))
 
     async def get(self, turn_id: TurnId) -> Turn:
         """Return one turn.  Raises `NotFound`."""
@@ -398,82 +355,6 @@ def _answer(turn_id: TurnId, given: ApprovalAnswered, at: int, once: Once | None
     yield from questions.answer(turn, given, at)
     yield from journal.number(turn, None, [DraftEntry(at=at, event=given)])
     return replace(queued, fence=turn.fence + 1)
-
-
-def _place(turn: Turn) -> Params:
-    return {
-        "session_id": turn.session_id,
-        "ordinal": turn.ordinal,
-        "mode": turn.mode.value,
-        "delivers_later": int(turn.delivers_later),
-        "reply_to": turn.reply_to,
-    }
-
-
-def _heed(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
-    yield Lock([locks.session(turn.session_id)])
-    stands = yield from unmoved(turn, TurnState.RUNNING, None)
-    if stands.nth != turn.nth:
-        # Only this worker writes here, so these entries belong to an answer that was lost.
-        return stands, (yield from journal.written(stands, turn.nth))
-    joined: list[DraftEntry] = []
-    for each in (yield from _turns(_JOINING, _place(turn))):
-        text = yield from _join(each, turn, now_ms)
-        if text is not None:
-            joined.append(DraftEntry(at=now_ms, event=MessageJoined(text=text, turn_id=each.id)))
-    if not joined:
-        return turn, []
-    yield from journal.hold(turn, len(joined))
-    return (yield from journal.write_held(turn, joined))
-
-
-def _join(message: Turn, host: Turn, now_ms: int) -> Transaction[str | None]:
-    """Make a waiting message part of a running turn; None when it was moved elsewhere first."""
-    state = message.on(TurnEvent.JOIN).state
-    place = {"id": message.id, "fence": message.fence, "state": state.value, "host": host.id, "now": now_ms}
-    moved = yield Run(_JOIN, place)
-    if not moved:
-        return None
-    yield from journal.number(message, None, [DraftEntry(at=now_ms, event=TurnCompleted(joined=host.id))])
-    return (yield from accepted(message.id)).text
-
-
-def asked(turn_id: TurnId) -> Transaction[str]:
-    """Read what a turn was asked inside a transaction."""
-    message, *joined = (yield from _asked(turn_id)) or [TurnAccepted(text="")]
-    return "\n\n".join([message.text, *(each.text for each in joined)])
-
-
-def accepted(turn_id: TurnId) -> Transaction[TurnAccepted]:
-    """Read what the entry of a turn's acceptance says inside a transaction."""
-    found = yield from _asked(turn_id)
-    return cast("TurnAccepted", found[0]) if found else TurnAccepted(text="")
-
-
-def _asked(turn_id: TurnId) -> Transaction[list[TurnAccepted | MessageJoined]]:
-    """Return the message of a turn as it was revised, and those that joined it."""
-    found: list[TurnAccepted | MessageJoined] = []
-    for kind, data in (yield Run(_ASKED, {"id": turn_id})):
-        event = rows.event(kind, data)
-        if isinstance(event, TurnRevised) and found:
-            found[0] = msgspec.structs.replace(found[0], text=event.text)
-        elif isinstance(event, TurnAccepted | MessageJoined):
-            found.append(event)
-    return found
-
-
-def images(turn_id: TurnId) -> Transaction[list[Image]]:
-    """Read the pictures of a turn inside a transaction."""
-    found = yield Run(_IMAGES, {"id": turn_id})
-    return [Image(media_type=media_type, data=base64.b64decode(data)) for media_type, data in found]
-
-
-def _image(turn_id: TurnId, place: int) -> Transaction[Image]:
-    found = yield Run(_IMAGE, {"id": turn_id, "number": place + 1})
-    if not found:
-        raise NotFound(f"turn {turn_id} has no image {place}")
-    media_type, data = found[0]
-    return Image(media_type=media_type, data=base64.b64decode(data))
 
 
 def _resume(turn_id: TurnId, now_ms: int, once: Once | None) -> Transaction[Turn]:
