@@ -3078,7 +3078,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "damage of one read",
-        "store/sqlite.py",
+        "store/sqlite_readers.py",
         "                outcome = self._suspect(error)\n            except Exception",
         "                outcome = error\n            except Exception",
         ("tests/crash/test_damage.py",),

@@ -22,7 +22,6 @@ from holdfast.errors import (
     DiskFull,
     Fatal,
     NotFound,
-    Stale,
     StoreBroken,
     StoreDamaged,
     StoreDown,
@@ -32,22 +31,17 @@ from holdfast.errors import (
 from holdfast.store.database import (
     SQLITE,
     TOO_BUSY,
-    Add,
-    Lock,
-    Run,
-    RunMany,
-    Statement,
-    Together,
     Topics,
     Transaction,
     Wakes,
     Work,
     Writing,
     no_topics,
-    storable,
 )
 from holdfast.store.files import ballast_of, fresh_of, log_of, not_a_store, refuse_stump
 from holdfast.store.home import Ballast, Ownership, make_home, refuse_network_filesystem
+from holdfast.store.sqlite_execution import DAMAGE, drive, tell
+from holdfast.store.sqlite_readers import Readers
 from holdfast.store.wal import keep_unreadable_wal
 
 T = TypeVar("T")
@@ -56,12 +50,9 @@ T = TypeVar("T")
 SQLITE_OLDEST = 3_051_003
 BATCH_MAX = 256
 QUEUE_MAX = 20_000
-READERS = 2
 # Checkpoints are explicit, because SQLite keeps the errors of automatic ones to itself.
 CHECKPOINT_PAGES = 1_000
 BUSY_TIMEOUT_MS = 5_000
-# What SQLite says where a file cannot be what it wrote; half a page is an error of reading.
-_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, UnicodeDecodeError)
 # Damage is seldom alone, and the first of it says enough.
 DAMAGE_MAX = 10
 # An inspection rests so long after each of so many steps of SQLite's, which take about as long.
@@ -98,16 +89,6 @@ class _Job:
         self.outcome: object = None  # The result, or the exception that refused it.
 
 
-class _Look:
-    """One reading transaction on its way through a reader thread."""
-
-    __slots__ = ("future", "work")
-
-    def __init__(self, work: Work[Any], future: asyncio.Future[Any]) -> None:
-        self.work = work
-        self.future = future
-
-
 class SqliteDatabase:
     """The embedded store.  `vfs` names another SQLite file layer, which is how tests cut the power."""
 
@@ -121,8 +102,7 @@ class SqliteDatabase:
         self._loop = asyncio.get_running_loop()
         self._broken: Fatal | None = None
         self._damage: tuple[str, ...] = ()
-        self._looks: queue.SimpleQueue[_Look | None] = queue.SimpleQueue()
-        self._readers: list[threading.Thread] = []
+        self._readers = Readers(self._connect_reader, self._suspect)
         self._closed = False
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._ownership: Ownership | None = None
@@ -165,7 +145,7 @@ class SqliteDatabase:
                 self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL").fetchall()
             # Without its rows being fetched, a script stops at the first statement that has one.
             self._connection.execute(_WRITER_SETTINGS).fetchall()
-        except _DAMAGE as error:
+        except DAMAGE as error:
             self._ownership.release()
             raise StoreDamaged(self._path, error) from error
         except BaseException:
@@ -238,7 +218,7 @@ class SqliteDatabase:
                 found.extend(str(line).splitlines())
         except apsw.InterruptError:
             return []
-        except (*_DAMAGE, Fatal) as error:
+        except (*DAMAGE, Fatal) as error:
             found.append(str(error))
         finally:
             if connection is not None:
@@ -267,14 +247,7 @@ class SqliteDatabase:
     async def read(self, work: Work[T]) -> T:
         if self._closed:
             raise StoreDown("the store is closed")
-        if self._looks.qsize() > QUEUE_MAX:
-            raise Unavailable(TOO_BUSY)
-        if len(self._readers) < READERS:
-            self._readers.append(threading.Thread(target=self._read_all, name="holdfast-reader", daemon=True))
-            self._readers[-1].start()
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._looks.put(_Look(work, future))
-        return await future
+        return await self._readers.read(work)
 
     async def close(self) -> None:
         if self._writer:
@@ -284,30 +257,12 @@ class SqliteDatabase:
             self._jobs.put(None)
             await self._loop.run_in_executor(None, writer.join)
         self._closed = True
-        for _ in self._readers:
-            self._looks.put(None)
-        for reader in self._readers:
-            await self._loop.run_in_executor(None, reader.join)
+        await self._readers.close()
         if self._ownership:
             if self._broken is None:
                 self._connection.close()
             self._ownership.release()
             self._ownership = None
-
-    def _read_all(self) -> None:
-        connection: apsw.Connection | None = None
-        while (look := self._looks.get()) is not None:
-            try:
-                connection = connection or self._connect_reader()
-                outcome: object = _read(connection, look.work)
-            except _DAMAGE as error:
-                outcome = self._suspect(error)
-            except Exception as error:
-                outcome = error
-            with contextlib.suppress(RuntimeError):  # The loop is gone, and with it everyone who waited.
-                self._loop.call_soon_threadsafe(_tell, look.future, outcome)
-        if connection is not None:
-            connection.close()
 
     def _connect_reader(self) -> apsw.Connection:
         connection = self._connect(apsw.SQLITE_OPEN_READONLY)
@@ -407,7 +362,7 @@ class SqliteDatabase:
         for job in batch:
             execute("SAVEPOINT job")
             try:
-                job.outcome = _drive(self._connection, job.work())
+                job.outcome = drive(self._connection, job.work())
             except (apsw.FullError, apsw.IOError, apsw.NoMemError):
                 # SQLite may have rolled the whole transaction back by then.
                 raise
@@ -449,32 +404,13 @@ class SqliteDatabase:
             if not isinstance(job.outcome, Exception):
                 topics.update(job.wakes(job.outcome))
                 topics.difference_update(job.heeds)
-            _tell(job.future, job.outcome)
+            tell(job.future, job.outcome)
         self.wakes.wake(tuple(topics))
-
-
-def _tell(future: asyncio.Future[Any], outcome: object) -> None:
-    if future.done():
-        return  # The caller was cancelled.
-    if isinstance(outcome, Exception):
-        future.set_exception(outcome)
-    else:
-        future.set_result(outcome)
 
 
 def _nothing() -> Transaction[None]:
     return
     yield
-
-
-def _read(connection: apsw.Connection, work: Work[T]) -> T:
-    connection.execute("BEGIN")
-    try:
-        return _drive(connection, work())
-    finally:
-        # SQLite has ended it already where the disk failed, and what it says about that is what counts.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
 
 
 def _refuse_folder(path: Path) -> None:
@@ -486,41 +422,6 @@ def _refuse(batch: list[_Job], essential: list[_Job]) -> None:
     for job in batch:
         if job not in essential:
             job.outcome = DiskFull("the disk is full: free some space; everything accepted so far is safe")
-
-
-def _drive(connection: apsw.Connection, transaction: Transaction[T]) -> T:
-    """Run a transaction's statements one after the other until it returns."""
-    try:
-        statement = next(transaction)
-        while True:
-            statement = transaction.send(_run(connection, statement))
-    except StopIteration as done:
-        return done.value
-    except apsw.ConstraintError as error:
-        raise Stale(f"the store refused a write that breaks its rules: {error}") from error
-
-
-def _run(connection: apsw.Connection, statement: Statement | Lock) -> list[tuple[Any, ...]]:
-    if isinstance(statement, Lock):
-        # There is one writer, so no transaction can get in another's way.
-        return []
-    return _run_together(connection, statement) if isinstance(statement, Together) else _run_one(connection, statement)
-
-
-def _run_together(connection: apsw.Connection, together: Together) -> list[tuple[Any, ...]]:
-    found: list[tuple[Any, ...]] = [()] * len(together.statements)
-    for place, statement in enumerate(together.statements):
-        found[place] = tuple(_run_one(connection, statement))
-        if isinstance(statement, Run) and statement.needed and not found[place]:
-            break
-    return found
-
-
-def _run_one(connection: apsw.Connection, statement: Run | RunMany | Add) -> list[tuple[Any, ...]]:
-    if isinstance(statement, Run):
-        return connection.execute(statement.sql, storable(statement.params)).fetchall()
-    connection.executemany(statement.sql, [storable(params) for params in statement.params])
-    return []
 
 
 def _look_at_the_ends(connection: apsw.Connection) -> None:
