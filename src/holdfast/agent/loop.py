@@ -112,7 +112,7 @@ class ModelAgent:
         return await answer.give()
 
     async def _model_of(self, work: Assignment, stage: Stage) -> Model:
-        """Return the model of a conversation.  One that cannot be opened any more does not keep it from going on."""
+        """Return the model of a conversation; the usual one if the chosen model cannot be opened any more."""
         name = work.session.model
         if name is None or name == self._model.name or self._chosen is None:
             return self._model
@@ -123,10 +123,10 @@ class ModelAgent:
             return self._model
 
     async def release(self, session_id: SessionId) -> None:
-        """Hold nothing between turns: all that they share is in the store."""
+        """Do nothing: no state is kept between turns outside the store."""
 
     async def _spent(self, work: Assignment) -> Spent:
-        """Return what has been used so far, however long the store is away: nothing is spent without knowing it."""
+        """Return what has been used so far.  While the store is away this waits, because a budget may be used up."""
         now = self._clock.now_ms()
         while True:
             try:
@@ -138,7 +138,7 @@ class ModelAgent:
 
 @dataclass(slots=True)
 class _Step:
-    """What the model has said and asked for since the last results, however often it was asked for that."""
+    """What the model has said and asked for since the last results, in one request or in several."""
 
     # A long answer arrives in very many pieces.
     pieces: list[str] = field(default_factory=list[str])
@@ -192,7 +192,7 @@ class _Answer:
         self._has_compacted = False
 
     async def give(self) -> str:
-        """Bring the turn to its answer, from wherever an earlier attempt has left it."""
+        """Bring the turn to its answer, continuing where an earlier attempt stopped."""
         await self._catch_up()
         if self._has_concluded():
             return await self._close("")
@@ -212,7 +212,7 @@ class _Answer:
         return await budget.refusal(self._limits, self._spent, self._stage)
 
     async def _catch_up(self) -> None:
-        """Make the calls that an earlier attempt had planned, then read everything as it is."""
+        """Make the calls that an earlier attempt planned, then read their results."""
         open_calls = [call for call in context.in_order(self._work.calls) if call.state not in effects.ENDED]
         uses = [await self._again(call) for call in open_calls]
         ended = {call.id: call for call in (await self._stage.use_all(uses) if uses else [])}
@@ -226,7 +226,7 @@ class _Answer:
             self._step.has_begun = True
 
     async def _heed(self) -> None:
-        """Read what joined the turn, below everything that was said before it came."""
+        """Add the messages that joined the turn, after everything that was said before them."""
         if joined := await self._stage.heed():
             if self._step.pieces:
                 self._current.append(AssistantMessage(text=self._step.text))
@@ -240,7 +240,7 @@ class _Answer:
         return await toolbox.prepare(self._tools, call.name, call.args, call.id, self._work, self._stage)
 
     async def _ask(self) -> StopReason:
-        """Ask the model until it has come to the end of a step.  Raises what cannot be helped."""
+        """Ask the model until a step is complete.  Raises errors that asking again cannot mend."""
         is_longer, has_made_room = False, False
         while True:
             await self._make_room()
@@ -264,7 +264,7 @@ class _Answer:
                 is_longer = True
 
     async def _listen(self) -> Done:
-        """Show what the model says, as it says it, and keep what it asks for."""
+        """Show the text of the model as it arrives, and collect the calls that it asks for."""
         request = self._request()
         calls: list[ToolCall] = []
         async with aclosing(self._model.stream(request)) as events:
@@ -314,7 +314,7 @@ class _Answer:
         )
 
     async def _make_calls(self, number: int) -> None:
-        """Make the calls of a step, and let the model read what became of them."""
+        """Make the calls of a step, and add their results to what the model reads."""
         step, self._step = self._step, _Step()
         uses = [await self._use(nth, call, number) for nth, call in enumerate(step.calls, 1)]
         calls = await self._stage.use_all(uses)
@@ -344,7 +344,7 @@ class _Answer:
             raise Rejected(f"the model asked {times} times in a row for what cannot be done; {last.name}: {last.reason}")
 
     async def _conclude(self, reason: StopReason) -> str:
-        """End with what the model has said, and say so where that is not all."""
+        """End with what the model has said, and add a note if it is incomplete."""
         match reason:
             case StopReason.REFUSAL:
                 return await self._close(REFUSED_TO_ANSWER)
@@ -356,11 +356,11 @@ class _Answer:
                 assert_never(reason)
 
     def _has_concluded(self) -> bool:
-        """Return whether an earlier attempt has said its last word, so that no model is to go on with it."""
+        """Return whether an earlier attempt has already said the closing note, so that the model is not asked again."""
         return self._step.text.endswith((*_LAST_WORDS, limit_reached(self._agent.steps_max)))
 
     async def _close(self, note: str) -> str:
-        """Say a last word, if there is one, and return everything said."""
+        """Say a closing note, if there is one, and return everything said."""
         # An earlier attempt may have said it already, and ended before the turn did.
         if note and not self._step.text.endswith(note):
             text = f"\n\n{note}" if self._step.pieces else note
@@ -388,7 +388,7 @@ class _Answer:
         return self._chars_around + compaction.size(request.messages)
 
     async def _compact(self, kept: int) -> bool:
-        """Let a summary stand for the older turns, all but the last `kept` if there are more; False where there are none."""
+        """Replace the older turns, all but the last `kept`, with a summary; False if there are none."""
         turns = context.turns_before(self._work, self._history)
         if not turns:
             return False
@@ -409,7 +409,7 @@ class _Answer:
         return commands.is_compress(next((item.text for item in asked), ""))
 
     async def _compressed(self) -> str:
-        """Do what the command says, and return how much shorter the conversation is now for the model."""
+        """Compress the conversation, and return in words how much shorter it is now for the model."""
         turns = context.turns_before(self._work, self._history)
         if len(turns) <= 1:
             return "There is nothing to compress yet: only the last exchange stands before this."

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceParts:
-    """What services are made of.  Whoever uses a part that is None gets `NotRunning`."""
+    """What services are made of.  Using a part that is None raises `NotRunning`."""
 
     store: Store
     lifecycle: Lifecycle

@@ -1,4 +1,4 @@
-"""One answer: shown as it comes, and its end as an exit code."""
+"""One answer: it is shown as it arrives, and the exit code says how it ended."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Heard:
 
 
 async def conclude(services: Services, session: SessionView, receipt: Receipt, as_json: bool) -> None:
-    """Show what comes of a message, and end with a code that tells whether it was answered."""
+    """Show the answer to a message, and exit with a code that says whether it was answered."""
     async with _cancelling(services, receipt.turn_id):
         heard = await _listen(services, session, receipt, quiet=as_json)
     turn = await services.turns.get(receipt.turn_id)
@@ -71,7 +71,7 @@ async def conclude(services: Services, session: SessionView, receipt: Receipt, a
 
 
 async def rested(services: Services, turn_id: TurnId) -> TurnView:
-    """Return a turn as it is; where the gateway is our own and ends with this command, as it comes to rest."""
+    """Return a turn.  If this command is the gateway, wait until the turn is at rest first."""
     turn = await services.turns.get(turn_id)
     if (await services.gateway.health()).pid != os.getpid():
         return turn
@@ -91,7 +91,7 @@ async def _held_up(services: Services, turn: TurnView) -> ApprovalView | None:
 
 @contextlib.asynccontextmanager
 async def _cancelling(services: Services, turn_id: TurnId) -> AsyncGenerator[None]:
-    """Take Ctrl-C as the wish to cancel a turn; else it would look like a crash where the gateway is our own."""
+    """Let Ctrl-C cancel a turn.  If this command is the gateway, the end would otherwise look like a crash."""
     try:
         yield
     except asyncio.CancelledError:
@@ -132,7 +132,7 @@ async def _listen(services: Services, session: SessionView, receipt: Receipt, *,
 
 
 async def _answered(services: Services, page: PipeScreen, asked: ApprovalView) -> bool:
-    """Let the person at the terminal answer; False where they leave it open."""
+    """Let the person at the terminal answer; False if they leave the question open."""
     if (typed := await page.line()) is None:
         return False
     await services.turns.answer(asked.turn_id, Answer(text=cards.reply(asked, typed), question_id=asked.question_id))
@@ -150,7 +150,7 @@ def _print_answer(entry: Entry) -> None:
 
 
 def outcome(turn: TurnView, asked: ApprovalView | None) -> str:
-    """Say what became of a turn that has no whole answer, and how to go on."""
+    """Return what happened to a turn without a complete answer, and how to continue."""
     if asked:
         waits = "the turn waits for an answer" if asked.turn_id == turn.id else _BEHIND
         return f"{waits}\n{cards.question(asked).plain}\n{cards.how_to_answer(asked)}"

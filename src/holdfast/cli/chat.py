@@ -60,20 +60,20 @@ async def chat(frame: Frame, key: str) -> None:
 
 
 async def open_session(services: Services, name: str) -> SessionView:
-    """Return the session with an id, or the open one of a key, made if need be."""
+    """Return the session with an id, or the open one of a key; a new one if there is none."""
     if looks_like_id(name):
         return await services.sessions.get(SessionId(name))
     return await services.sessions.open(Opening(key=name, channel=CHANNEL))
 
 
 async def _open_question(services: Services, session_id: SessionId) -> ApprovalView | None:
-    """Return the question that a turn of a session still waits with."""
+    """Return the question that a turn of a session waits for."""
     found = (await services.approvals.list(session_id=session_id, limit=1)).items
     return found[0] if found else None
 
 
 class Chat:
-    """One person at one screen.  All that happens in the session is shown as it happens, also what others caused."""
+    """One person at one screen.  Everything that happens in the session is shown, also if someone else caused it."""
 
     def __init__(self, services: Services, page: Screen, session: SessionView) -> None:
         self._services = services
@@ -146,7 +146,7 @@ class Chat:
             self._page.print(Text(visible(str(error)), "magenta"))
 
     async def _reply(self, question: ApprovalView, text: str) -> bool:
-        """Answer a question; False where nothing waits for it any more and the text is worth a message of its own."""
+        """Answer a question; False if nothing waits for the answer any more, so that it should be sent as a message."""
         async with self._sending:
             self._narrator.answered()
             try:
@@ -198,7 +198,7 @@ class Chat:
 
     @contextlib.contextmanager
     def _interruptible(self) -> Generator[None]:
-        """Take Ctrl-C as the wish to stop what runs; when nothing does, as the wish to leave."""
+        """Let Ctrl-C stop the running turn, or leave the chat if none runs."""
         loop, me, leaving = asyncio.get_running_loop(), asyncio.current_task(), False
 
         def interrupt() -> None:

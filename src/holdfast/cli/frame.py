@@ -69,7 +69,7 @@ class Frame:
         return cls(home=home, config=config, file=file, named=named)
 
     def services(self) -> AbstractAsyncContextManager[Services]:
-        """Reach the running gateway, or be one for as long as this command lasts."""
+        """Connect to the running gateway, or run one for as long as this command lasts."""
         return contact.services(self.config, self.home, _tell_absent)
 
     def reading_services(self) -> AbstractAsyncContextManager[Services]:
@@ -244,12 +244,12 @@ def _said(value: object) -> str:
 
 
 def visible(text: str) -> str:
-    """Return text as a terminal can show it, with nothing in it that would steer the terminal."""
+    """Return text without control sequences, so that it cannot control the terminal."""
     return text.translate(_STEERING)
 
 
 def say(text: str, style: str = "", *, end: str = "\n", soft_wrap: bool = False) -> None:
-    """Print text that may be untrusted: nothing in it is markup, and nothing in it steers the terminal."""
+    """Print text that may be untrusted: it contains no markup, and cannot control the terminal."""
     console.print(Text(visible(text), style=style), end=end, soft_wrap=soft_wrap)
 
 

@@ -51,7 +51,7 @@ _CERTAIN = "Forget everything that is remembered about you?"
 
 @click.group()
 def memory() -> None:
-    """What the agent remembers across conversations, and what it still has to.
+    """What the agent remembers across conversations, and what it still has to learn.
 
     \b
     What you say is handed to memory in segments: a stretch of one conversation.
@@ -157,7 +157,7 @@ async def forget(
 ) -> None:
     """Forget MEMORIES, by their ids.
 
-    They are forgotten here, and at the provider that has them, as far as it can be told to.
+    They are forgotten here, and at the provider that has them if it can delete.
     """
     if sum((bool(memories), session is not None, everything)) != 1:
         raise click.UsageError("Say what to forget: ids, --session or --all.")
@@ -179,7 +179,7 @@ async def forget(
 
 
 async def _forget_everything(services: Services, as_json: bool) -> Forgotten:
-    """Forget our own memories, and session by session what other providers were given."""
+    """Forget the memories in the store, and for each session what other providers were given."""
     here, elsewhere, problems = 0, 0, dict[str, None]()
     sessions = await _given_away(services)
     with bar(as_json) as progress:

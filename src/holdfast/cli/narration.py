@@ -1,4 +1,4 @@
-"""Telling a conversation as it happens: each entry of the journal, as it is shown on a screen."""
+"""Shows a conversation as it happens: each entry of the journal becomes lines on a screen."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _SILENT = (TokensUsed, ToolStarted, TurnDeferred, TurnRecovered, TurnUndone)
 
 
 class Narrator:
-    """What a person has been shown of a session, and what still goes on in it."""
+    """What a person has seen of a session, and which turns still run in it."""
 
     def __init__(self, screen: Screen, *, is_mine: Callable[[TurnId], bool] = lambda _: False) -> None:
         self.question: ApprovalView | None = None
@@ -78,7 +78,7 @@ class Narrator:
         self._label()
 
     def answered(self) -> None:
-        """Wait for no answer any more."""
+        """Stop waiting for an answer."""
         self.question = None
         self._label()
 
@@ -136,7 +136,7 @@ class Narrator:
                 assert_never(event)
 
     def _take(self, entry: Entry) -> Progress:
-        """Go on with the turn of an entry."""
+        """Add an entry to the progress of its turn."""
         is_over = entry.turn_id in self._over
         progress = Progress() if is_over else self.live.setdefault(entry.turn_id, Progress())
         progress.take(entry)

@@ -33,7 +33,7 @@ EXIT_INTERRUPTED = 130
 def replay(frame: Frame, provider: str, url: str, person: str, as_json: bool) -> None:
     """Give another provider what was learned before.
 
-    It may be stopped at any time: what was given stays given, and the same command goes on from there.
+    It may be stopped at any time.  The same command continues from there.
     """
     plan = Replaying(provider=provider, url=url, person=person, limit=AT_ONCE)
     course = _Course()
@@ -69,7 +69,7 @@ class _Course:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left that has not failed, or nothing that does better than what has."""
+        """Whether everything left has failed, or so much has failed that the rest will too."""
         hopeless = self._in_a_row >= FAILED_IN_A_ROW_MAX or len(self.failures) >= SKIPPED_MAX
         return hopeless or self.left <= len(self.failures)
 

@@ -114,7 +114,7 @@ def _unseen() -> Generator[None]:
 class ServeScreen:
     """Shows what a gateway does: everything on a terminal, only the important events in a pipe.
 
-    The gateway lives on without its terminal, and ends in peace without it too.
+    The gateway goes on without its terminal, and can also stop without it.
     """
 
     def __init__(self, *, opens: bool = False) -> None:

@@ -16,7 +16,7 @@ _RETRY_S = 0.2
 
 
 def unnoticed() -> None:
-    """Tell nobody that a gateway is away."""
+    """Say nothing while a gateway is away."""
 
 
 class Absence:

@@ -19,7 +19,7 @@ from holdfast.operations.services import Services, nouns
 
 
 def remote_services(link: Link, absent: Callable[[], None]) -> Services:
-    """Return the services of the gateway behind a link; `absent` is called when somebody has to wait for it."""
+    """Return the services of the gateway behind a link; `absent` is called when a request has to wait for it."""
     # A proxy stands in for the class of its noun.
     proxies: dict[str, Any] = {noun: proxy(service, link, absent) for noun, service in nouns().items()}
     proxies["sessions"] = sessions_proxy(link, absent)

@@ -1,4 +1,4 @@
-"""What people in chats saw during a drill, held against what is stored."""
+"""Compares what people in chats saw during a drill with what is stored."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ChatDrillResult:
     violations: list[str]
 
     def told(self) -> Sequence[str]:
-        """Return what a person reads of it, line by line."""
+        """Return the result as lines of text."""
         return (
             f"{self.written} messages written in {self.chats} chats, {self.joined} of them joined to the one before",
             f"{self.answered} answers, each in its own chat and in order; {self.continued} across at least one such end",

@@ -1,4 +1,4 @@
-"""What memory was told in a drill, held against what the ledger of the store says that it was told."""
+"""Compares the segments that memory was given in a drill with those that the store says it was given."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SEGMENTS = f"SELECT {rows.SEGMENT} FROM segments ORDER BY session_id, first_gen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """A segment as the provider was told it."""
+    """A segment as the provider got it."""
 
     segment_id: SegmentId
     turns: Sequence[TurnId]
@@ -35,7 +35,7 @@ class Commit:
 
 
 async def judge_commits(store: Store, commits: Sequence[Commit], turns: Sequence[Turn]) -> list[str]:
-    """Compare what the provider was told, in its order, with the segments and the turns of the store."""
+    """Compare what the provider got, in its order, with the segments and the turns of the store."""
     segments = await store.database.read(_segments)
     said = await store.segments.turns_of([each.id for each in segments])
     first = {commit.segment_id: number for number, commit in reversed([*enumerate(commits)])}

@@ -24,7 +24,7 @@ class Ends:
     ends_ms: list[int] = field(default_factory=list[int])
 
     def end(self, life: int, by: signal.Signals, status: int) -> None:
-        """Keep how a life ended: a kill takes it, a stop lets it end by itself."""
+        """Record how a life ended: by a kill at once, or by a stop after a drain."""
         self.ends[by] += 1
         self.ends_ms.append(math.ceil(time.time() * 1000))
         if status != (0 if by is signal.SIGTERM else -by):

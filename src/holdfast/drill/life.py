@@ -171,7 +171,7 @@ async def _settled(store: Store, node_id: NodeId) -> None:
 
 
 async def is_settled(store: Store, node_id: NodeId) -> bool:
-    """Return whether nothing is in flight any more: no turn, and no delivery, neither waiting nor on its way."""
+    """Return whether no turn and no delivery is in flight."""
     tally = await store.turns.tally()
     if any(tally.get(state) for state in IN_FLIGHT) or await store.deliveries.next_due_at() is not None:
         return False
@@ -179,7 +179,7 @@ async def is_settled(store: Store, node_id: NodeId) -> bool:
 
 
 async def _remember(engine: Engine, store: Store) -> None:
-    """Tell memory everything that was ever left to be told."""
+    """Give memory every segment that is left."""
     while owing := await store.segments.owing(LOCAL):
         await asyncio.gather(*(engine.commit(session_id) for session_id in owing))
 
@@ -213,7 +213,7 @@ async def live(home: Path, url: str, life: int, settle: bool) -> None:
 
 
 async def stopped(engine: Engine) -> None:
-    """Wait for SIGTERM, drain in too little time, and print how many turns that cut."""
+    """Wait for SIGTERM, drain with too short a timeout, and print how many turns were interrupted."""
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
     await told.wait()

@@ -1,4 +1,4 @@
-"""What is asked in a drill, and what is answered: each question has a nonce, and the answer is six words with it."""
+"""The questions and answers of a drill: each question has a nonce, and its answer is six words that contain the nonce."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def nonces_in(text: str) -> Sequence[str]:
 
 
 def words_for(nonce: str) -> Sequence[str]:
-    """Return what a nonce is answered with."""
+    """Return the words that answer a nonce."""
     return [f"{nonce}-{number} " for number in range(6)]

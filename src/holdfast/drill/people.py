@@ -32,7 +32,7 @@ class Written:
 
 @dataclass(slots=True)
 class Crowd:
-    """Everybody who writes, and what they wrote, in its order."""
+    """The people who write, and what they wrote, in order."""
 
     server: BotApiServer
     chance: random.Random
@@ -55,7 +55,7 @@ class Crowd:
                 group.create_task(self._write_in(number))
 
     def say_one_more(self, nth: int = 0) -> None:
-        """Let everybody write one message."""
+        """Let each person write one message."""
         for number in range(len(self._rooms)):
             self._say(number, f"n{number}x{nth}")
 
@@ -74,7 +74,7 @@ class Crowd:
 
 
 def _ahead(chat: Chat) -> int:
-    """Return how many messages were written since the bot said something."""
+    """Return how many messages were written since the last message of the bot."""
     latest = max((each.id for each in chat.messages.values() if _is_said(each)), default=0)
     return sum(each.id > latest for each in chat.messages.values())
 

@@ -1,4 +1,4 @@
-"""Which turns a drill may give up: those that were cut off often enough, and alone when a crash did it."""
+"""Which turns a drill may give up: those interrupted often enough, and running alone if it was a crash."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Attempt = tuple[TurnId, int]
 def judge_strikes(
     turns: Sequence[Turn], journals: Mapping[SessionId, Sequence[Entry]], ends_ms: Sequence[int]
 ) -> Iterator[str]:
-    """Compare the turns that have no answer with what cut them off.  `ends_ms` are the times at which lives ended."""
+    """Compare the turns without an answer with their interruptions.  `ends_ms` are the times at which lives ended."""
     for turn in turns:
         if turn.state is TurnState.CANCELLED:
             yield f"S2 cancelled, and no one asked for it: {turn.id}"

@@ -85,7 +85,7 @@ class DrillResult:
     violations: list[str]
 
     def told(self) -> Sequence[str]:
-        """Return what a person reads of it, line by line."""
+        """Return the result as lines of text."""
         remembered = f"{self.remembered} answers remembered in {self.commits} commits"
         return (
             f"{self.accepted} messages acknowledged",
@@ -224,7 +224,7 @@ def _judge_turns(turns: dict[str, Turn | None], journals: dict[SessionId, list[E
 
 
 async def judge_drains(store: Store, drained: int) -> list[str]:
-    """Compare how many turns the drains said they had cut with the causes in the journal."""
+    """Compare how many turns each drain reported as interrupted with the causes in the journal."""
     found = await store.database.read(_interruptions)
     recorded = sum(rows.data(data).get("cause") == Cause.RESTART_TIMEOUT for (data,) in found)
     return [] if recorded == drained else [f"R4 {drained} turns cut by drains, and {recorded} in the journal"]
@@ -240,14 +240,14 @@ def _judge_shown(seen: Seen, journals: dict[SessionId, list[Entry]]) -> list[str
 
 
 def read_ledger(home: Path) -> list[list[str]]:
-    """Return the lines of the file where every effect on the world left one."""
+    """Return the lines of the file that has one for every effect on the world."""
     return [line.split() for line in (home / "ledger.txt").read_text().splitlines()]
 
 
 async def judge_world(
     ledger: Sequence[Sequence[str]], store: Store, turns: Sequence[Turn]
 ) -> tuple[Counter[str], list[str]]:
-    """Compare the ledger, where every effect left a line, with what the store says about each."""
+    """Compare the ledger, which has a line for every effect, with what the store says about each."""
     effects = Counter(words[1] for words in ledger if words[0] == "effect")
     sends = Counter((words[1], words[2], words[3]) for words in ledger if words[0] == "sent")
     violations = [f"X1 effect ran {count} times: {key}" for key, count in effects.items() if count > 1]

@@ -82,7 +82,7 @@ class SessionCommands:
         return glance
 
     async def _recent(self, owner: str, most: int) -> list[Glance]:
-        """Return conversations, last used first, without those that nobody talks in."""
+        """Return conversations, last used first, without those in which no person talks."""
         found: list[Session] = []
         before: tuple[int, str] | None = None
         for _ in range(SEARCHED_MAX // _PAGE):

@@ -52,7 +52,7 @@ class Consent:
         return f"{_SAID[decision]}: {_line(asked)}"
 
     async def _waiting(self, message: Inbound) -> Sequence[AskedQuestion]:
-        # The operator decides for everybody who uses this gateway.
+        # The operator decides for all people who use this gateway.
         if message.is_operator:
             return await self._store.questions.of_everybody(SEARCHED_MAX)
         return await self._store.questions.open(message.owner, limit=SEARCHED_MAX)

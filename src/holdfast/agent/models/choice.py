@@ -79,7 +79,7 @@ class ModelChoices:
         if len(meant) == 1:
             return self._checked(meant[0])
         if not meant and is_operator and await self._is_unlisted(wanted.partition(":")[0]) and ":" in wanted:
-            # Nobody can tell whether it is there, so its first answer will.
+            # Whether it exists is not known before its first answer.
             return self._checked(wanted)
         raise Rejected(f"there is no model {wanted[:100]!r} to choose; {_hint(wanted, meant or near(wanted, known))}")
 
