@@ -860,8 +860,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "each chat is told once",
         "store/settlement.py",
-        "told = [turn for turn in running if (turn.id, turn.attempt) not in told_before]",
-        "told = running",
+        "return [turn for turn in cut_off if (turn.id, turn.attempt) not in told_before]",
+        "return list(cut_off)",
         ("tests/conformance/test_banners.py",),
     ),
     Mutant(
