@@ -27,6 +27,7 @@ from holdfast.core.people import (
     may_ask,
     may_decide,
     owner_in,
+    owner_of,
     role_of,
 )
 from holdfast.core.questions import About
@@ -117,9 +118,16 @@ def test_only_the_operator_approves_and_a_stranger_decides_nothing(role: Role | 
 def test_a_group_owns_its_session_unless_each_person_has_one(chat: ChatType, sessions: Sessions, role: Role) -> None:
     owner = owner_in("telegram", "-100", chat, sessions, role, "7")
     if chat is ChatType.GROUP and sessions is Sessions.CHAT:
-        assert owner == "telegram:-100"
+        assert owner == "telegram:group:-100"
     else:
         assert owner == ("local" if role is Role.OPERATOR else "telegram:7")
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_a_group_is_never_the_owner_that_a_person_is(role: Role) -> None:
+    """There are platforms that count users and chats alike."""
+    group = owner_in("line", "7", ChatType.GROUP, Sessions.CHAT, role, "8")
+    assert group != owner_of(role, "line", "7")
 
 
 @pytest.mark.parametrize(

@@ -164,10 +164,11 @@ def owner_of(role: Role, account: str, user_id: str) -> str:
 def owner_in(account: str, chat_id: str, chat_type: ChatType, sessions: Sessions, role: Role, user_id: str) -> str:
     """Return who owns the session that a message is for.
 
-    A group has an owner of its own, which has the rights of a guest, unless each of its people has a session.
+    A group has an owner of its own, which has the rights of a guest, unless each of its people has a session.  Its form is
+    not that of a person, because a platform may give a user and a chat the same id.
     """
     if chat_type is ChatType.GROUP and sessions is Sessions.CHAT:
-        return f"{account}:{chat_id}"
+        return f"{account}:group:{chat_id}"
     return owner_of(role, account, user_id)
 
 

@@ -253,7 +253,7 @@ async def test_the_speakers_of_a_group_are_named(open_it: Open) -> None:
         first, second = await here.sessions()
         # Several people speak in it, so it is from none of them.
         assert first.source == Source(chat_id="-100", chat_name="Crew", chat_type="group")
-        assert (first.key, first.owner, second.key) == ("telegram:-100", "telegram:-100", "telegram:-100:9")
+        assert (first.key, first.owner, second.key) == ("telegram:-100", "telegram:group:-100", "telegram:-100:9")
         assert await here.asked() == ["Ada: hello", "Ada: and me"]
 
 
@@ -516,7 +516,7 @@ async def test_a_chat_with_another_id_is_the_same_conversation(open_it: Open) ->
         (session,) = await here.sessions()
         first, second = await here.store.turns.list(session.id)
         assert (first.reply_to, second.reply_to) == ("telegram:-100", "telegram:-1007")
-        assert session.owner == "telegram:-100"
+        assert session.owner == "telegram:group:-100"
 
 
 @pytest.mark.parametrize(("choice", "left"), [("all", list("012345")), ("last", ["5"]), ("drop", [])])
