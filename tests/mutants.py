@@ -3336,6 +3336,20 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/channels/chat/test_sending.py",),
     ),
     Mutant(
+        "a turn has one status line that may stay for ever",
+        "channels/chat/status_line.py",
+        "each.state is TurnState.INTERRUPTED and line.kind is LineKind.STATUS and line.state is LineState.SHOWN",
+        "each.state is TurnState.INTERRUPTED and line.kind is LineKind.STATUS",
+        ("tests/channels/chat/test_sending.py",),
+    ),
+    Mutant(
+        "a question has room to say how it was settled",
+        "channels/chat/asking.py",
+        "split(text, numbered(extra.buttons) + _SETTLED)",
+        "split(text)",
+        ("tests/channels/chat/test_sending.py",),
+    ),
+    Mutant(
         "a node that has lost the lease shows nothing",
         "channels/chat/status_line.py",
         "while await self._holds(lease):",

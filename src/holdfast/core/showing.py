@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 from holdfast.core.delivery import Button, Delivery
 from holdfast.core.questions import ONCE_CHOICES, About, Decision, Question
@@ -14,6 +15,10 @@ from holdfast.ids import DeliveryId, SessionId, TurnId
 
 _DIGEST_CHARS = 8
 _LABEL_MAX = 60
+# No label is longer, whether characters, UTF-16 units or bytes are counted.
+LABEL_LONGEST = "\U0001f600" * _LABEL_MAX
+# One row for each inner sequence.
+Buttons: TypeAlias = tuple[tuple[Button, ...], ...]
 _LABELS = {Decision.ONCE: "Once", Decision.SESSION: "For this session", Decision.ALWAYS: "Always", Decision.DENY: "Deny"}
 
 
@@ -119,7 +124,18 @@ def label_of(choice: str) -> str:
     return label if len(label) <= _LABEL_MAX else f"{label[: _LABEL_MAX - 1]}…"
 
 
-def buttons_of(turn_id: TurnId, question: Question) -> tuple[tuple[Button, ...], ...]:
+def closed(text: str, told: str) -> str:
+    """Return a message that says what came of it."""
+    return f"{text}\n\n**{told}**"
+
+
+def numbered(rows: Buttons) -> str:
+    """Return what stands below a message where a platform has no buttons; empty where there is nothing to choose."""
+    lines = [f"{number}. {button.label}" for number, button in enumerate((each for row in rows for each in row), 1)]
+    return "\n".join(["", "", *lines, "", "Reply with a number."]) if lines else ""
+
+
+def buttons_of(turn_id: TurnId, question: Question) -> Buttons:
     """Return a row with a button for each choice.  A button refers to rows, so that it works as long as they are there."""
     name = f"q:{turn_id}:{question_digest(question.id)}"
     return tuple(
@@ -127,6 +143,6 @@ def buttons_of(turn_id: TurnId, question: Question) -> tuple[tuple[Button, ...],
     )
 
 
-def go_on(turn_id: TurnId) -> tuple[tuple[Button, ...], ...]:
+def go_on(turn_id: TurnId) -> Buttons:
     """Return the button that lets a turn go on that was cut off."""
     return ((Button(label="Go on", value=f"r:{turn_id}"),),)

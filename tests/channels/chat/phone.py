@@ -12,7 +12,7 @@ from holdfast.channels.chat.port import Batch, Bot, Member, MenuEntry, Outgoing,
 from holdfast.channels.port import Capabilities, MessageSize, Unit
 from holdfast.errors import Rejected
 
-SIZE = MessageSize(most=118, unit=Unit.UTF16)
+SIZE = MessageSize(most=318, unit=Unit.UTF16)
 CAN = Capabilities(
     delivers_later=True,
     edits=True,
@@ -96,6 +96,7 @@ class Phone:
         self._arrive("edit", message.text)
         if message_id not in self.chats.get(place, {}):
             raise Rejected("message to edit not found")
+        assert self.size.fits(message.text), f"too long: {message.text!r}"
         self.chats[place][message_id] = message
         self._answer("edit")
 

@@ -22,9 +22,10 @@ from holdfast.channels.port import Capabilities
 from holdfast.clock import SystemClock
 from holdfast.core.chats import Lease
 from holdfast.core.delivery import REPEAT_LABEL, SETTLED, Delivery, DeliveryState, Extra, KeptFile, notice
+from holdfast.core.events import ApprovalAnswered
 from holdfast.core.people import Pairing, Role
 from holdfast.core.questions import APPROVAL_CHOICES, About, Question
-from holdfast.core.showing import LineKind, LineState
+from holdfast.core.showing import LineKind, LineState, label_of
 from holdfast.core.turns import Cause, Policy, TurnState
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
 from holdfast.ids import TurnId, new_pairing_id
@@ -124,7 +125,7 @@ APPROVAL = Question(
 async def test_an_answer_arrives_in_parts_in_order_with_the_ids_of_its_messages(open_it: Open) -> None:
     """D3, over two turns at once."""
     async with chatting(open_it, ECHO) as (chat, engine):
-        words = " ".join(f"word{number}" for number in range(40))
+        words = " ".join(f"word{number}" for number in range(120))
         first, second = await say(engine, words), await say(engine, "after it")
         sent = [*await at_rest(chat.store, first), *await at_rest(chat.store, second)]
         assert " ".join(chat.phone.texts()) == f"{words} after it"
@@ -218,6 +219,21 @@ async def test_a_question_is_answered_by_a_button_and_its_message_says_how(open_
         assert chat.phone.count("edit") == edits, "it was edited twice"
         await chat.restarted().presses.press(chat.account, pressed)
         assert chat.phone.told[-1] == "This is settled already: coffee"
+
+
+@pytest.mark.parametrize("buttons", [True, False])
+@pytest.mark.parametrize("size", [270, 318])
+async def test_a_long_question_has_room_for_its_answer(open_it: Open, size: int, buttons: bool) -> None:
+    choices = ("\U0001f600" * 70, "no")
+    question = Question(id="ask:1", text=" ".join(["word"] * 80)[:size], choices=choices)
+    async with chatting(open_it, asking(question), replace(CAN, buttons=buttons)) as (chat, engine):
+        turn_id = await say(engine)
+        await until(lambda: any("word" in each for each in chat.phone.texts()))
+        given = ApprovalAnswered(question_id=question.id, text=choices[0])
+        await chat.store.turns.answer(turn_id, given, SystemClock().now_ms())
+        await at_rest(chat.store, turn_id)
+        await chat.lines.look()
+        assert any(each.endswith(f"**{label_of(choices[0])}**") for each in chat.phone.texts())
 
 
 async def test_a_press_that_the_platform_forgot_decides_all_the_same(open_it: Open) -> None:
@@ -478,6 +494,30 @@ async def test_a_status_line_whose_send_was_cut_off_is_never_sent_again(open_it:
         line = await chat.store.status_lines.find(turn_id)
         assert line is not None
         assert line.state is LineState.CLOSED
+
+
+async def test_a_crash_leaves_one_status_line_however_often_its_turn_is_cut_off(open_it: Open) -> None:
+    agent = Working("the answer")
+    async with chatting(open_it, agent) as (chat, engine):
+        turn_id = await say(engine)
+        await began(chat, turn_id, "the answer")
+        chat.clock._now_ms = SystemClock().now_ms() + 5_000
+        chat.phone.loses["send"] = [OutcomeUnknown("the process died here")]
+        await chat.lines.look()
+        now = SystemClock().now_ms()
+        await chat.store.settlement.interrupt(engine.node_id, [turn_id], Cause.CRASH, Policy(), now)
+        assert (await chat.store.turns.get(turn_id)).state is TurnState.INTERRUPTED
+        await chat.restarted().lines.look()
+        await chat.store.turns.resume(turn_id, now)
+        await until(lambda: _runs(chat, turn_id))
+        await chat.lines.look()
+        agent.go.set()
+        await at_rest(chat.store, turn_id)
+        assert chat.phone.count("send Working") == 1
+
+
+async def _runs(chat: Chat, turn_id: TurnId) -> bool:
+    return (await chat.store.turns.get(turn_id)).state is TurnState.RUNNING
 
 
 async def test_a_status_line_that_was_refused_is_tried_again(open_it: Open) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from holdfast.channels.chat.config import ChatSettings
 from holdfast.channels.chat.port import MenuEntry, Platform
@@ -64,8 +64,10 @@ class ChatAccount:
         return target_of(self.name, place)
 
 
-# Cuts a text into parts that a platform takes.
-Split = Callable[[str], Sequence[str]]
+class Split(Protocol):
+    """Cuts a text into parts that a platform takes, each with room for what is added `below` it."""
+
+    def __call__(self, text: str, below: str = "") -> Sequence[str]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ class Home:
     split: Split
 
 
-def one_part(text: str) -> Sequence[str]:
+def one_part(text: str, below: str = "") -> Sequence[str]:  # noqa: ARG001 - The shape of `Split`.
     """Leave a text whole."""
     return [text]
 

@@ -9,13 +9,15 @@ from holdfast.core import verbatim
 from holdfast.core.delivery import Delivery, Extra, delivery_id
 from holdfast.core.keys import LOCAL
 from holdfast.core.questions import About, Question
-from holdfast.core.showing import buttons_of
+from holdfast.core.showing import LABEL_LONGEST, buttons_of, closed, numbered
 from holdfast.core.turns import Mode, Turn
 
 WAITS = "This waits for the approval of the operator. I go on by myself as soon as it is decided."
 _WISH = "May I do this?"
 # What a question need not say in its text.
 _DETAILS = ("command", "arguments")
+# What a question says at its end once it is settled.
+_SETTLED = closed("", LABEL_LONGEST)
 _LATER = " They find it with `holdfast approvals list` and on the page."
 
 
@@ -46,8 +48,8 @@ def asking_at_home(turn: Turn, question: Question, home: Home, now_ms: int) -> l
 
 
 def _messages(turn: Turn, question: Question, target: str, text: str, split: Split, now_ms: int) -> list[Delivery]:
-    parts = split(text)
     extra = Extra(buttons=buttons_of(turn.id, question), question_id=question.id)
+    parts = split(text, numbered(extra.buttons) + _SETTLED)
     return [
         _message(turn, question, target, part, number, extra if number == len(parts) else Extra(), now_ms)
         for number, part in enumerate(parts, 1)

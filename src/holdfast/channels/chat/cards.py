@@ -10,7 +10,7 @@ from holdfast.channels.chat.port import Outgoing
 from holdfast.channels.chat.presses import how_settled
 from holdfast.clock import Clock
 from holdfast.core.chats import place_named
-from holdfast.core.showing import SettledCard
+from holdfast.core.showing import SettledCard, closed
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
 from holdfast.store.store import Store
 
@@ -49,5 +49,5 @@ class Cards:
             return
         # Where it was sent: a chat that has moved since counts its messages anew.
         place = place_named(settled.delivery.target.partition(":")[2])
-        message = Outgoing(text=f"{settled.delivery.text}\n\n**{how_settled(settled.answer)}**")
+        message = Outgoing(text=closed(settled.delivery.text, how_settled(settled.answer)))
         await self._budget.call(place, lambda: self._account.platform.edit(place, message_id, message))

@@ -13,7 +13,7 @@ from holdfast.channels.port import MessageSize
 from holdfast.core.chats import ChatType, place_named
 from holdfast.core.delivery import REPEAT_LABEL, Delivery
 from holdfast.core.questions import Question
-from holdfast.core.showing import LineKind, LineState, StatusLine
+from holdfast.core.showing import LineKind, LineState, StatusLine, numbered
 from holdfast.core.splitting import split
 from holdfast.core.turns import Turn
 from holdfast.errors import Rejected
@@ -45,9 +45,10 @@ class ChatCarrier:
     def check(self, target: str) -> None:
         self._place(target)
 
-    def split(self, text: str) -> Sequence[str]:
-        text = text if text.strip() else EMPTY
-        return split(text, self._size.fits) if self._size else [text]
+    def split(self, text: str, below: str = "") -> Sequence[str]:
+        """Cut a text into parts that the platform takes, each with room for what is added `below` it."""
+        text, size = text if text.strip() else EMPTY, self._size
+        return split(text, lambda part: size.fits(part + below)) if size else [text]
 
     def ask(self, turn: Turn, question: Question, target: str, now_ms: int) -> Sequence[Delivery]:
         return asking(turn, question, target, self._home(), self.split, now_ms)
@@ -89,16 +90,8 @@ class ChatCarrier:
     async def _outgoing(self, sent: Delivery) -> Outgoing:
         extra = sent.extra
         can = self._account.capabilities
-        numbered = (
-            ""
-            if can.buttons
-            else "".join(
-                f"\n{number}. {button.label}"
-                for number, button in enumerate((each for row in extra.buttons for each in row), 1)
-            )
-        )
         return Outgoing(
-            text=f"{sent.outgoing}\n{numbered}\n\nReply with a number." if numbered else sent.outgoing,
+            text=sent.outgoing if can.buttons else f"{sent.outgoing}{numbered(extra.buttons)}",
             buttons=extra.buttons if can.buttons else (),
             file=await self._file(sent),
             is_quiet=extra.is_quiet,

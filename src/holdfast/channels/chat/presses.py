@@ -25,7 +25,7 @@ from holdfast.core.intake import Once
 from holdfast.core.keys import LOCAL
 from holdfast.core.people import TOLD, Choice, Role, may_decide, person_id, role_of
 from holdfast.core.questions import CANCELLED, EXPIRED, About, AskedQuestion, Decision, decide
-from holdfast.core.showing import Card, choices_of, label_of, question_digest
+from holdfast.core.showing import Card, choices_of, closed, label_of, question_digest
 from holdfast.core.turns import SETTLED, Turn
 from holdfast.core.verbatim import span
 from holdfast.errors import HoldfastError, IllegalMove, NotFound, Rejected, Repeated, Stale
@@ -180,7 +180,7 @@ class Presses:
         """Take the buttons from a message, which says what came of it.  Where that fails, a later press tells the same."""
         if not account.capabilities.edits or not sent:
             return
-        message = Outgoing(text=f"{sent[0].outgoing}\n\n**{told}**")
+        message = Outgoing(text=closed(sent[0].outgoing, told))
         try:
             await self.budget.call(pressed.place, lambda: account.platform.edit(pressed.place, pressed.message_id, message))
         except HoldfastError as error:

@@ -206,8 +206,9 @@ class StatusLines:
 
     async def _end(self, place: Place, each: AtWork, line: StatusLine) -> None:
         """Take the message away, or let it say that the work is over."""
-        # A turn that was cut off may go on, and is shown anew then.
-        if each.state is TurnState.INTERRUPTED and line.kind is LineKind.STATUS:
+        # A turn that was cut off may go on, and is shown anew then.  One whose id is unknown stays, so a second one is never
+        # begun: there would be one more after each crash.
+        if each.state is TurnState.INTERRUPTED and line.kind is LineKind.STATUS and line.state is LineState.SHOWN:
             await self._withdraw(place, each, line)
             return
         await self._take_away(place, each, line)
