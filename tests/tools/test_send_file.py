@@ -72,6 +72,21 @@ async def test_a_file_is_sent_as_it_was_at_the_call(open_it: Open, workspace: Pa
         assert "In the outbox for chat:1: reports/tides.csv, 8 bytes" in await _answer(store, turn.id)
 
 
+async def test_words_that_are_too_many_for_a_caption_stand_before_the_file(open_it: Open, workspace: Path) -> None:
+    async with opened(open_it) as store:
+        carriers = {"chat": taking()}
+        words = "word " * 190 + "end"
+        agent = Twice(tool(store, workspace, carriers), {"path": "picture.bin", "text": words})
+        async with running_engine(store, agent, carriers=carriers) as engine:
+            turn = await answered(engine, store, reply_to="chat:1")
+            await until(lambda: len(carriers["chat"].sent) == 3)
+        said, file = sorted(
+            (each for each in await store.deliveries.of_turn(turn.id) if each.part < 0), key=lambda each: each.part
+        )
+        assert (said.text, said.extra.file, file.text) == (words, None, "")
+        assert file.extra.file
+
+
 async def _answer(store: Store, turn_id: Any) -> str:
     return "".join(each.text for each in await store.deliveries.of_turn(turn_id) if each.part > 0)
 

@@ -12,11 +12,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from holdfast.agent.tools.send_file import CAPTION_MAX_CHARS
 from holdfast.channels.chat.port import Batch, Button, LocalFile, MenuEntry, Outgoing, Posted
 from holdfast.channels.telegram import client
 from holdfast.channels.telegram.calls import BotApi, decoded
 from holdfast.channels.telegram.client import SECRET_HEADER, TelegramPlatform, Webhook, webhook_secret
 from holdfast.core.chats import ChatMessage, ChatMoved, MessageEdited, Place, Pressed
+from holdfast.core.delivery import REPEAT_LABEL
 from holdfast.drill.telegram.chats import Chat, Person
 from holdfast.drill.telegram.server import TOKEN, BotApiServer, Way, telegram
 from holdfast.errors import (
@@ -264,12 +266,13 @@ async def test_a_picture_is_shown_and_another_file_is_attached() -> None:
         await bot.send(place, text("a **pic**", file=LocalFile(name="p.png", media_type="image/png", content=PNG)), "k")
         broken = LocalFile(name='b"\r\n.png', media_type="image/png", content=b"no picture")
         await bot.send(place, text("", file=broken), "k")
+        longest = f"{REPEAT_LABEL} {chr(0x1F600) * CAPTION_MAX_CHARS}"
         plan = LocalFile(name="plan ü.pdf", media_type="application/pdf", content=b"%PDF")
-        await bot.send(place, text("x" * 2000, file=plan), "k")
+        await bot.send(place, text(longest, file=plan), "k")
         picture, attached, document = chat.of_bot()
         assert (list(picture.attached), picture.text, picture.content) == (["photo"], "a pic", PNG)
         assert (list(attached.attached), attached.attached["document"]["file_name"]) == (["document"], "b%22__.png")
-        assert (document.attached["document"]["file_name"], len(document.text)) == ("plan ü.pdf", 1024)
+        assert (document.attached["document"]["file_name"], document.text) == ("plan ü.pdf", longest)
 
 
 async def test_a_topic_is_written_to_and_one_that_is_gone_only_matters_in_groups() -> None:

@@ -11,11 +11,11 @@ import msgspec
 
 from holdfast.agent.tools.files import content_of
 from holdfast.agent.tools.port import CallContext, StructTool
-from holdfast.agent.tools.targets import FindSession, ask_for, check_owner, own_target, target_of
+from holdfast.agent.tools.targets import FindSession, aside, ask_for, check_owner, own_target, target_of
 from holdfast.agent.tools.workspace import Workspace, in_thread
 from holdfast.clock import Clock
 from holdfast.core import images
-from holdfast.core.delivery import ASIDE_FIRST, Delivery, Extra, KeptFile, delivery_id
+from holdfast.core.delivery import Extra, KeptFile, delivery_id
 from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
 from holdfast.core.redaction import Redaction
@@ -28,8 +28,9 @@ from holdfast.targets import Targets
 NAME = "send_file"
 # It is kept in the store until it has arrived.
 FILE_MAX_BYTES = 20 * 1024 * 1024
-# Platforms take a short text with a file.
 TEXT_MAX_CHARS = 1_000
+# Every platform takes so much with a file, whatever it counts, and with the label of a repeat before it.
+CAPTION_MAX_CHARS = 500
 SEND_LESS = "send a part of it, or compress it"
 ANY_TYPE = "application/octet-stream"
 
@@ -77,26 +78,18 @@ def send_file_tool(
 
     async def send(args: SendFileArgs, context: CallContext) -> str:
         target, number = target_of(args.target, context, targets), delivery_id(context.key, 1)
-        carrier_of(target, context)
+        carrier = carrier_of(target, context)
         try:
             # The file may have changed since a call that was cut off.
             sent = await deliveries.get(number)
         except NotFound:
             now = clock.now_ms()
             extra = Extra(file=await keep(args.path, now))
-            sent = await deliveries.enqueue(
-                Delivery(
-                    id=number,
-                    turn_id=context.turn.id,
-                    session_id=context.session.id,
-                    target=target,
-                    part=ASIDE_FIRST,
-                    text=redaction.text(args.text),
-                    created_at=now,
-                    due_at=now,
-                    extra=extra,
-                )
-            )
+            text = redaction.text(args.text)
+            before = () if len(text) <= CAPTION_MAX_CHARS else carrier.split(text)
+            for place, part in enumerate(before, 2):
+                await deliveries.enqueue(aside(context, place, target, part, now))
+            sent = await deliveries.enqueue(aside(context, 1, target, "" if before else text, now, extra))
         size = sent.extra.file.bytes if sent.extra.file else 0
         return f"In the outbox for {target}: {args.path}, {size} bytes ({sent.id}); it leaves as soon as it can."
 

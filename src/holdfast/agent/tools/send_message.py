@@ -8,9 +8,8 @@ from typing import Annotated
 import msgspec
 
 from holdfast.agent.tools.port import CallContext, StructTool
-from holdfast.agent.tools.targets import FindSession, ask_for, check_owner, own_target, target_of
+from holdfast.agent.tools.targets import FindSession, aside, ask_for, check_owner, own_target, target_of
 from holdfast.clock import Clock
-from holdfast.core.delivery import Delivery, delivery_id
 from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
 from holdfast.core.redaction import Redaction
@@ -48,7 +47,8 @@ def send_message_tool(
     async def send(args: SendMessageArgs, context: CallContext) -> str:
         target = target_of(args.target, context, targets)
         parts = _parts(targets.find(target), redaction.text(args.text))
-        sent = [await deliveries.enqueue(each) for each in _deliveries(parts, target, context, clock.now_ms())]
+        now = clock.now_ms()
+        sent = [await deliveries.enqueue(aside(context, number, target, part, now)) for number, part in enumerate(parts, 1)]
         count = f" in {len(sent)} parts" if len(sent) > 1 else ""
         return f"In the outbox for {target}{count} ({', '.join(each.id for each in sent)}); it leaves as soon as it can."
 
@@ -71,19 +71,3 @@ def _parts(carrier: Carrier, text: str) -> Sequence[str]:
     if len(parts) > PARTS_MAX:
         raise Rejected(f"the text makes {len(parts)} messages there; {PARTS_MAX} are allowed, so shorten it")
     return parts
-
-
-def _deliveries(parts: Sequence[str], target: str, context: CallContext, now_ms: int) -> list[Delivery]:
-    return [
-        Delivery(
-            id=delivery_id(context.key, number),
-            turn_id=context.turn.id,
-            session_id=context.session.id,
-            target=target,
-            part=number,
-            text=part,
-            created_at=now_ms,
-            due_at=now_ms,
-        )
-        for number, part in enumerate(parts, 1)
-    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from holdfast.agent.tools.port import CallContext
+from holdfast.core.delivery import ASIDE_FIRST, NO_EXTRA, Delivery, Extra, delivery_id
 from holdfast.core.keys import LOCAL
 from holdfast.core.questions import APPROVAL_CHOICES, About, Question, fingerprint
 from holdfast.core.sessions import Session
@@ -29,6 +30,22 @@ def target_of(named: str, context: CallContext, targets: Targets) -> str:
 def own_target(context: CallContext) -> str | None:
     """Return the target of this conversation, if it has one."""
     return context.turn.reply_to
+
+
+def aside(context: CallContext, number: int, target: str, text: str, now_ms: int, extra: Extra = NO_EXTRA) -> Delivery:
+    """Return the `number`-th message that a call sends.  A repeated call makes the same ones."""
+    return Delivery(
+        id=delivery_id(context.key, number),
+        turn_id=context.turn.id,
+        session_id=context.session.id,
+        target=target,
+        # The outbox numbers it behind what the turn has sent before.
+        part=ASIDE_FIRST,
+        text=text,
+        created_at=now_ms,
+        due_at=now_ms,
+        extra=extra,
+    )
 
 
 # Finds the open session of an owner by its key.

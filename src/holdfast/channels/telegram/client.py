@@ -271,7 +271,7 @@ class TelegramPlatform:
     async def _send_file(self, place: Place, message: Outgoing, file: LocalFile) -> str:
         if len(file.content) > FILE_MAX_BYTES:
             raise Rejected(f"{file.name} has more than {FILE_MAX_BYTES} bytes, the most that a bot may send")
-        caption, options = _caption(message.text), _options(place, message)
+        caption, options = shown(message.text, CAPTION_SIZE), _options(place, message)
         if file.media_type in _PHOTOS and len(file.content) <= PHOTO_MAX_BYTES:
             try:
                 return await self._send_with(place, "sendPhoto", "photo", file, options, caption)
@@ -370,15 +370,6 @@ def _thread(place: Place) -> dict[str, object]:
 def _keyboard(message: Outgoing) -> dict[str, object]:
     rows = [[{"text": each.label, "callback_data": each.value} for each in row] for row in message.buttons]
     return {"inline_keyboard": rows}
-
-
-def _caption(text: str) -> Shown:
-    """Return what stands below a file.  It is cut off where it is too long, because the file is what was asked for."""
-    found = shown(text, CAPTION_SIZE)
-    if CAPTION_SIZE.fits(found.plain):
-        return found
-    units = found.plain.encode("utf-16-le")[: 2 * (CAPTION_SIZE.most - 1)]
-    return Shown(html=None, plain=f"{units.decode('utf-16-le', 'ignore')}…")
 
 
 def _integer(number: str) -> int:
