@@ -193,11 +193,16 @@ async def test_every_list_of_states_refuses_garbage(scene: Scene) -> None:
     assert await scene.snapshot() == before
 
 
+def schema(dialect: Dialect) -> list[str]:
+    """Return the statements of every migration, in their order."""
+    return migrations.statements(dialect, chain(*migrations.known(dialect).values()))
+
+
 @pytest.mark.parametrize("dialect", [SQLITE, POSTGRES], ids=lambda dialect: dialect.name)
 def test_the_lists_of_the_schema_are_the_lists_of_the_core(dialect: Dialect) -> None:
     """T3: a state that one knows and the other does not would be a bug in waiting."""
     found: dict[tuple[str, str], set[str]] = {}
-    for statement in chain(*migrations.known(dialect).values()):
+    for statement in schema(dialect):
         table = re.match(r"CREATE TABLE (\w+)", statement)
         for column, values in re.findall(r"(\w+) TEXT[^,]*?CHECK \(\1 IN\s*\(([^)]*)\)\)", statement):
             assert table
@@ -222,7 +227,7 @@ def test_the_lists_of_the_schema_are_the_lists_of_the_core(dialect: Dialect) -> 
 )
 def test_the_sets_in_indexes_are_the_sets_of_the_core(index: str, states: frozenset[StrEnum]) -> None:
     """T1"""
-    script = "\n".join(text for dialect in (SQLITE, POSTGRES) for text in chain(*migrations.known(dialect).values()))
+    script = "\n".join(text for dialect in (SQLITE, POSTGRES) for text in schema(dialect))
     found = re.search(rf"{index}\b[^;]*?(?:WHERE|WHEN) \(?(?:new\.|old\.)?(?:state|kind) IN \(([^)]*)\)", script)
     assert found
     assert set(re.findall(r"'([^']*)'", found[1])) == {str(state) for state in states}
@@ -508,7 +513,7 @@ OLD_ROWS = (
 def apply_first(dialect: Dialect) -> Transaction[None]:
     """Make a store as the first version of this program left it, with rows in it."""
     yield Run("CREATE TABLE schema_versions (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)")
-    for statement in (*migrations.known(dialect)[1], *OLD_ROWS):
+    for statement in (*migrations.statements(dialect, migrations.known(dialect)[1]), *OLD_ROWS):
         yield Run(statement)
     yield Run("INSERT INTO schema_versions VALUES (1, 0)")
 
@@ -546,7 +551,7 @@ def apply_third(dialect: Dialect) -> Transaction[None]:
     """Make a store as it was before questions had a table, with a turn that waits for an answer."""
     yield from apply_first(dialect)
     for version in (2, 3):
-        for statement in migrations.known(dialect)[version]:
+        for statement in migrations.statements(dialect, migrations.known(dialect)[version]):
             yield Run(statement)
         yield Run("INSERT INTO schema_versions VALUES (:version, 0)", {"version": version})
     for statement in PARKED_ROWS:
@@ -598,7 +603,7 @@ def apply_fifth(dialect: Dialect) -> Transaction[None]:
     """Make a store as it was before debts could be waived and memories had words, with some of both."""
     yield from apply_third(dialect)
     for version in (4, 5):
-        for statement in migrations.known(dialect)[version]:
+        for statement in migrations.statements(dialect, migrations.known(dialect)[version]):
             yield Run(statement)
         yield Run("INSERT INTO schema_versions VALUES (:version, 0)", {"version": version})
     for statement in LEDGER_ROWS:
@@ -649,7 +654,7 @@ def apply_eighth(dialect: Dialect) -> Transaction[None]:
     """Make a store as it was before words were found by how they begin, with a title."""
     yield from apply_first(dialect)
     for version in range(2, 9):
-        for statement in migrations.known(dialect)[version]:
+        for statement in migrations.statements(dialect, migrations.known(dialect)[version]):
             yield Run(statement)
         yield Run("INSERT INTO schema_versions VALUES (:version, 0)", {"version": version})
     yield Run("UPDATE sessions SET title = 'Überfahrt'")

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from importlib import resources
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from holdfast.errors import StoreRefused
 from holdfast.store import memories, passages
 from holdfast.store.database import Database, Dialect, Run, Transaction
 
+_SCHEMA = Path(__file__).with_name("schema")
 _VERSIONS_TABLE = "CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)"
 _LOCK = "SELECT pg_advisory_xact_lock(7305804402566)"
 # What a migration does after its statements, in Python.
 _BEHIND: Mapping[int, Callable[[Dialect], Transaction[None]]] = MappingProxyType({6: memories.adopt, 11: passages.adopt})
 
 
-def known(dialect: Dialect) -> dict[int, list[str]]:
-    """Return the statements of every migration this program has, by version."""
-    folder = resources.files("holdfast.store").joinpath("schema")
-    found: dict[int, list[str]] = {}
-    for file in sorted(folder.iterdir(), key=lambda each: (each.name.count("."), each.name)):
+def known(dialect: Dialect) -> dict[int, list[Path]]:
+    """Return the scripts of every migration this program has, by version."""
+    found: dict[int, list[Path]] = {}
+    for file in sorted(_SCHEMA.iterdir(), key=lambda each: (each.name.count("."), each.name)):
         version, _, rest = file.name.partition("_")
         if rest.count(".") == 1 or rest.split(".")[1] == dialect.name:
-            found.setdefault(int(version), []).extend(_statements(dialect.ddl(file.read_text("utf-8"))))
+            found.setdefault(int(version), []).append(file)
     return found
 
 
-def _statements(script: str) -> list[str]:
+def statements(dialect: Dialect, scripts: Iterable[Path]) -> list[str]:
+    """Return what one migration executes."""
+    return [statement for script in scripts for statement in _split(dialect.ddl(script.read_text("utf-8")))]
+
+
+def _split(script: str) -> list[str]:
     lines = [line for line in script.splitlines() if not line.lstrip().startswith("--")]
     statements: list[str] = []
     current: list[str] = []
@@ -56,7 +61,8 @@ async def migrate(database: Database, now_ms: int) -> int:
         # It may take long, and so may waiting for another node that is at it.
         async with database.unhurried():
             for version in range(current + 1, newest + 1):
-                await database.write(lambda v=version: _apply(database.dialect, v, migrations[v], now_ms))
+                work = statements(database.dialect, migrations[version])
+                await database.write(lambda v=version, w=work: _apply(database.dialect, v, w, now_ms))
     return newest
 
 
@@ -82,11 +88,11 @@ def _current(dialect: Dialect) -> Transaction[int]:
     return version
 
 
-def _apply(dialect: Dialect, version: int, statements: list[str], now_ms: int) -> Transaction[None]:
+def _apply(dialect: Dialect, version: int, work: list[str], now_ms: int) -> Transaction[None]:
     # Another node may have been here first: look again under the lock.
     if (yield from _current(dialect)) >= version:
         return
-    for statement in statements:
+    for statement in work:
         yield Run(statement)
     if version in _BEHIND:
         yield from _BEHIND[version](dialect)
