@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -55,9 +56,10 @@ def migrated(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
-def databases(postgres: Server, migrated: str) -> Databases:
+def databases(postgres: Server, migrated: str) -> Iterator[Databases]:
     """Databases with our schema and no rows."""
-    return Databases(postgres, migrated)
+    with contextlib.closing(Databases(postgres, migrated)) as databases:
+        yield databases
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
