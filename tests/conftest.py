@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.offload.pool import Pool
+from holdfast.store import home as store_home
 from holdfast.store.opening import open_store
 from holdfast.store.store import Store
 from tests import scratch
@@ -26,6 +27,8 @@ os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(scratch.parent()))
 
 def pytest_configure() -> None:
     _surroundings.hide()
+    # Most tests open a store, and the ballast of a gateway takes half of that time.
+    store_home.BALLAST_BYTES = 64 * 1024
 
 
 def pytest_unconfigure() -> None:
