@@ -37,10 +37,18 @@ _LOOK_S = 0.01
 class Started:
     """`python -m holdfast` with some words, forked from the warm process; it has what `subprocess.Popen` has."""
 
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path) -> None:
-        asked = {"words": words, "environment": dict(environment), "output": output, "errors": errors, "folder": Path.cwd()}
+    def __init__(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        output: Path,
+        errors: Path,
+        given: Path = Path(os.devnull),
+    ) -> None:
+        files = {"given": given, "output": output, "errors": errors}
+        asked = {"words": words, "environment": dict(environment), "files": files, "folder": Path.cwd()}
         heard, told = os.pipe()
-        socket.send_fds(_warm(), [json.dumps(asked, default=str).encode()], [told])
+        socket.send_fds(_warm(environment.get("COLUMNS", "")), [json.dumps(asked, default=str).encode()], [told])
         os.close(told)
         self._heard = os.fdopen(heard, "rb", buffering=0)
         self._looking = threading.Lock()
@@ -71,11 +79,18 @@ class Started:
 
 
 @functools.cache
-def _warm() -> socket.socket:
-    """Start the warm process; it ends when the socket is closed, with this process at the latest."""
+def _warm(columns: str) -> socket.socket:
+    """Start the warm process; it ends when the socket is closed, with this process at the latest.
+
+    How wide a command writes is decided when it is imported, so that each width has a process of its own.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    environment |= {"COLUMNS": columns} if columns else {}
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with its:
-        process = subprocess.Popen([sys.executable, "-m", "tests.warm"], stdin=its, stdout=subprocess.DEVNULL, cwd=ROOT)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.warm"], stdin=its, stdout=subprocess.DEVNULL, cwd=ROOT, env=environment
+        )
 
     def end() -> None:
         ours.close()
@@ -113,16 +128,16 @@ def _birth() -> dict[str, Any]:
     return json.loads(request)
 
 
-def _live(words: list[str], environment: dict[str, str], output: str, errors: str, folder: str) -> None:
+def _live(words: list[str], environment: dict[str, str], files: dict[str, str], folder: str) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
     sys.path[:0] = [each for each in environment.get("PYTHONPATH", "").split(os.pathsep) if each not in ("", *sys.path)]
     for handle, path, flags in (
-        (0, os.devnull, os.O_RDONLY),
-        (1, output, os.O_WRONLY | os.O_CREAT | os.O_APPEND),
-        (2, errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+        (0, files["given"], os.O_RDONLY),
+        (1, files["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+        (2, files["errors"], os.O_WRONLY | os.O_CREAT | os.O_APPEND),
     ):
         opened = os.open(path, flags, 0o666)
         os.dup2(opened, handle)

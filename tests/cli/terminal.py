@@ -15,6 +15,8 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from holdfast.cli import main
+from tests import scratch
+from tests.warm import Started
 
 TIMEOUT_S = 60
 
@@ -37,14 +39,16 @@ class Terminal:
         }
 
     def run(self, *words: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "holdfast", *words],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            env=self.environment() | variables,
-        )
+        """Run a command in a process of its own, and return how it ended."""
+        with scratch.folder() as folder:
+            given, output, errors = (folder / name for name in ("given", "output", "errors"))
+            given.write_text(stdin)
+            started = Started(words, self.environment() | variables, output, errors, given)
+            try:
+                status = started.wait(TIMEOUT_S)
+            finally:
+                started.kill()
+            return subprocess.CompletedProcess(words, status, output.read_text(), errors.read_text())
 
     def type(self, *words: str) -> Result:
         """Run a command in this process, because most of what a process of its own takes is its beginning."""
