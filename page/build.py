@@ -31,7 +31,8 @@ BUILDING, WORKING = "building", "working"
 TOOLS: Mapping[str, Sequence[Sequence[str]]] = {
     "check": (("@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."), ("typescript/bin/tsc", "--noEmit")),
     "format": (("@biomejs/biome/bin/biome", "check", "--write", "."),),
-    "test": (("vitest/vitest.mjs", "run"),),
+    # Each file of tests has a thread of its own, which starts sooner than a process.
+    "test": (("vitest/vitest.mjs", "run", "--pool=threads"),),
     "dev": (("vite/bin/vite.js",),),
 }
 
@@ -75,7 +76,9 @@ def _install(purpose: str) -> None:
 
 def _node(script: Path, *arguments: str) -> None:
     path = f"{NODE.parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    done = subprocess.run([NODE, script, *arguments], cwd=HERE, env={**os.environ, "PATH": path}, check=False)
+    # Each thread and each start would compile the tools again.
+    own = {"PATH": path, "NODE_COMPILE_CACHE": str(MODULES / ".compiled")}
+    done = subprocess.run([NODE, script, *arguments], cwd=HERE, env={**os.environ, **own}, check=False)
     if done.returncode:
         raise SystemExit(f"the page: {script.stem} {' '.join(arguments)} ended with {done.returncode}")
 
