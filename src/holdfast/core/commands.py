@@ -71,6 +71,7 @@ COMMANDS = (
 HELP = "\n".join(f"{each.usage}: {each.text}" for each in COMMANDS)
 _NAMES = frozenset(CommandName)
 _SPOKEN = frozenset({CommandName.QUEUE, CommandName.STEER})
+_WORK = frozenset({CommandName.RETRY, CommandName.RESUME, CommandName.BACKGROUND, CommandName.COMPRESS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +98,18 @@ def before_words(text: str, *, has_more: bool = False) -> str:
     command = parse(text)
     is_spoken = command is not None and command.name in _SPOKEN and bool(command.argument or has_more)
     return f"/{command.name} " if command and is_spoken else ""
+
+
+def asks_agent(text: str, *, has_more: bool = False) -> bool:
+    """Return whether the agent works on a message: False for a command that the gateway answers alone."""
+    command = parse(text)
+    return command is None or command.name in _WORK or bool(before_words(text, has_more=has_more))
+
+
+def takes_files(text: str) -> bool:
+    """Return whether what comes with a command goes to the agent with the words behind it."""
+    command = parse(text)
+    return command is not None and command.name is CommandName.BACKGROUND and bool(command.argument)
 
 
 def spoken(text: str) -> str:

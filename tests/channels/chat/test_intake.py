@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.channels.chat import gate, intake, triage
 from holdfast.channels.chat.account import ChatAccount, ChatServices, Home, one_part
-from holdfast.channels.chat.intake import Intake
+from holdfast.channels.chat.intake import LEFT_OUT, Intake
 from holdfast.channels.chat.port import Bot, ChatEvent, ChatType, Member, MessageEdited, Place, Pressed, RemoteFile
 from holdfast.channels.chat.receiver import Receiver
 from holdfast.channels.chat.triage import BacklogChoice
@@ -384,6 +384,20 @@ async def test_what_comes_with_a_command_before_words_comes_along(open_it: Open)
         assert (await here.asked())[0].startswith("Ada: look here\nAttached: a.png")
 
 
+async def test_files_go_to_the_background_and_a_person_is_told_where_they_are_left_out(open_it: Open) -> None:
+    picture = RemoteFile(id="f1", name="a.png", media_type="image/png", bytes=len(PNG))
+    async with world(open_it) as here, here.running():
+        here.platform.files["f1"] = PNG
+        await here.hear(*apart(said("/background look", files=(picture,)), said("/help", files=(picture,))))
+        (asked,) = await here.asked()
+        assert "look\nAttached: a.png" in asked
+        (aside,) = [each for session in await here.sessions() for each in await here.store.turns.list(session.id)]
+        assert len(await here.store.turns.images(aside.id)) == 1
+        done, helped = sorted((each.text for each in await here.notices()), key=lambda text: LEFT_OUT in text)
+        assert "At work in the background" in done
+        assert helped.endswith(LEFT_OUT)
+
+
 async def test_a_message_does_not_wait_for_long_for_its_file(open_it: Open) -> None:
     async def refuse_file(file: RemoteFile, bytes_max: int) -> bytes:
         raise Unavailable("flood", retry_after_s=3_600)
@@ -584,8 +598,24 @@ async def test_one_sender_gets_so_many_answers_in_an_hour(open_it: Open, monkeyp
         # A command before the words is no way around.
         await here.hear(*apart(*(said(f"/queue {number}", chat="6", sender=GUEST) for number in range(5))))
         assert await here.asked() == ["let me in", "0", "1"]
+        await here.hear(said("/background 5", chat="6", sender=GUEST))
+        assert await here.asked() == ["let me in", "0", "1"]
         await here.hear(*apart(*(said(str(number)) for number in range(5))))
         assert len(await here.asked()) == 8
+
+
+async def test_a_command_that_needs_no_agent_is_done_however_many_answers_there_were(
+    open_it: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "ANSWERS_MAX", 1)
+    async with world(open_it) as here, here.running():
+        await let_in(here, GUEST)
+        await here.hear(*apart(*(said(text, chat="6", sender=GUEST) for text in ("/help", "/status", "/stop"))))
+        told = "\n".join(each.text for each in await here.notices())
+        assert "/help: show this list" in told
+        assert "Conversation telegram:6" in told
+        assert "Stopped." in told
+        assert "write again later" not in told
 
 
 async def test_a_message_that_is_refused_is_told_why(open_it: Open) -> None:

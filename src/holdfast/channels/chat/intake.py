@@ -51,6 +51,7 @@ PAGE = 500
 TRIES_MAX = 5
 RETRY_FIRST_MS = 200
 RETRY_MAX_MS = 30_000
+LEFT_OUT = "What was attached is left out, because this command takes no files."
 # The agent is told that a message is older than this.
 AGED_MS = 600_000
 # An edit whose message has not come is kept for so long.
@@ -370,10 +371,11 @@ class Intake:
     async def _take(self, chat: _Chat, consumed: Sequence[StagedEvent], said: Sequence[ChatMessage], role: Role) -> None:
         """Do what the messages of a person ask for who may."""
         first = said[0]
-        if await self._gate.answers_enough(first.sender.id, role):
+        has_files = bool(first.files)
+        if commands.asks_agent(first.text, has_more=has_files) and await self._gate.answers_enough(first.sender.id, role):
             await self._refuse_more(first, role)
             await self._done(chat, consumed)
-        elif spoken := commands.before_words(first.text, has_more=bool(first.files)):
+        elif spoken := commands.before_words(first.text, has_more=has_files):
             words = with_text(first, commands.spoken(first.text))
             await self._accept(chat, consumed, [words], role, before=spoken)
         elif _is_command(first.text):
@@ -392,9 +394,13 @@ class Intake:
     async def _command(self, chat: _Chat, consumed: Sequence[StagedEvent], message: ChatMessage, role: Role) -> None:
         """Let a command be done.  Its key makes it one that is done once, also if it was staged twice."""
         key = command_key(self._account.name, message.place, message.message_id)
-        receipt = await self._services.accept(self._inbound(message, role, message.text, dedupe_key=key))
-        if receipt.reply is not None:
-            await self._gate.tell(self._owner(message, role), self._now_at(message.place), receipt.reply, f"{key}:reply")
+        taken = message.files if commands.takes_files(message.text) else ()
+        came = await self._files.receive(taken, self._owner(message, role))
+        text = "\n".join([message.text, *came.lines])
+        receipt = await self._services.accept(self._inbound(message, role, text, dedupe_key=key, images=came.images))
+        replies = [receipt.reply, LEFT_OUT if message.files and not taken else None]
+        if reply := "\n".join(filter(None, replies)):
+            await self._gate.tell(self._owner(message, role), self._now_at(message.place), reply, f"{key}:reply")
         await self._done(chat, consumed)
 
     async def _accept(
