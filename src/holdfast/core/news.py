@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.core.legible import one_line
 from holdfast.core.notes import ago
+from holdfast.core.verbatim import inline, span
 from holdfast.ids import DeliveryId, NodeId, TurnId
 
 # At most one message in this time, however much happens.
@@ -98,28 +99,28 @@ def crashed(nodes: Sequence[NodeId]) -> str:
 
 def _outage(outage: Outage, now_ms: int) -> str:
     long = ago(now_ms - outage.since)
-    problem = _reason(outage.problem)
+    problem, account = _reason(outage.problem), inline(outage.account)
     if outage.is_over:
-        return f"{outage.account} receives messages again. It did not for {long}: {problem}"
-    return f"{outage.account} has received no messages for {long}: {problem}"
+        return f"{account} receives messages again. It did not for {long}: {problem}"
+    return f"{account} has received no messages for {long}: {problem}"
 
 
 def _missed(job: MissedJob, now_ms: int) -> str:
     times = f"{job.count} times, the last" if job.count > 1 else "once,"
     when = f"{ago(now_ms - job.last_instant)} ago"
-    return f"The job {job.name} was missed {times} {when}. Run it now: `holdfast jobs run {job.name}`"
+    return f"The job {inline(job.name)} was missed {times} {when}. Run it now: {span(f'holdfast jobs run {job.name}')}"
 
 
 def _failed(job: FailedJob, now_ms: int) -> str:
     return (
-        f"The job {job.name} failed {ago(now_ms - job.instant)} ago: {_reason(job.error)}. "
+        f"The job {inline(job.name)} failed {ago(now_ms - job.instant)} ago: {_reason(job.error)}. "
         f"See what it did: `holdfast turns show {job.turn_id}`"
     )
 
 
 def _dead(letter: DeadLetter) -> str:
     return (
-        f"{letter.id} to {letter.target} was given up: {_reason(letter.error)}. "
+        f"{letter.id} to {inline(letter.target)} was given up: {_reason(letter.error)}. "
         f"Send it again: `holdfast deliveries retry {letter.id}`"
     )
 
@@ -132,4 +133,4 @@ def _named(lines: Sequence[str], rest: str) -> Sequence[str]:
 
 def _reason(error: str) -> str:
     line = one_line(error).rstrip(".")
-    return line if len(line) <= REASON_MAX_CHARS else f"{line[:REASON_MAX_CHARS]}…"
+    return inline(line if len(line) <= REASON_MAX_CHARS else f"{line[:REASON_MAX_CHARS]}…")

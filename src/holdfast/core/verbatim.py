@@ -34,6 +34,11 @@ def span(text: str) -> str:
     return f"`{one_line(text).replace('`', chr(39)) or ' '}`"
 
 
+def inline(text: str) -> str:
+    """Return a text within a line: as it is where Markdown shows it so, else as code."""
+    return text if is_plain(text) else span(text)
+
+
 def _seen(letter: str) -> str:
     is_hidden = letter not in _LINES and unicodedata.category(letter) in _HIDDEN
     return f"\\u{ord(letter):04x}" if is_hidden else letter
