@@ -124,8 +124,8 @@ async def test_sessions_are_listed_with_their_channel_and_when_they_were_used(op
         await answered(engine, store, "a job", conversation="c", one_shot=True)
         await answered(engine, store, "here")
         lines = (await told(engine, "/sessions")).splitlines()
-        assert lines[0] == "1. “here” (telegram, just now, this one)"
-        assert lines[1] == "2. “about herons” (web, just now)"
+        assert lines[0] == "1. “here” (telegram, 1 minute ago, this one)"
+        assert lines[1] == "2. “about herons” (web, 1 minute ago)"
         assert len(lines) == 3
 
 

@@ -31,10 +31,10 @@ from holdfast.channels.webhook.signatures import new_secret
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import ChatSettings, Config, RouteConfig, load, placed, secrets
 from holdfast.core.chats import AccountRecord, AccountState
+from holdfast.core.notes import ago
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import BUILTIN, debt
 from holdfast.core.timekeeping import EARLIEST_MS, lead, span
-from holdfast.engine.command_sessions import ago
 from holdfast.errors import (
     ConfigInvalid,
     Damaged,
@@ -464,7 +464,7 @@ async def _accounts(patient: Patient) -> Findings:
 def _last_heard(record: AccountRecord | None, clock: Clock) -> str:
     if record is None or record.last_receive_at is None:
         return ""
-    return f", last received {ago(clock.now_ms() - record.last_receive_at)}"
+    return f", last received {ago(clock.now_ms() - record.last_receive_at)} ago"
 
 
 async def _tried(patient: Patient, name: str, settings: ChatSettings) -> ChannelTrial:

@@ -8,6 +8,7 @@ from holdfast.clock import Clock
 from holdfast.core.delegation import BACKGROUND
 from holdfast.core.delegation import CHANNEL as DELEGATE
 from holdfast.core.intake import Inbound
+from holdfast.core.notes import ago
 from holdfast.core.sessions import Glance, Session, SessionState
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import SessionId, new_id, new_session_id
@@ -18,7 +19,6 @@ SEARCHED_MAX = 200
 _PAGE = 50
 LEFT_FOR_ANOTHER = "resumed_another"
 _NOT_TALKED_TO = frozenset({DELEGATE, BACKGROUND})
-_UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"))
 
 
 async def opened(store: Store, message: Inbound, now_ms: int) -> Session:
@@ -96,7 +96,7 @@ class SessionCommands:
 
     def _line(self, glance: Glance, here: Session | None) -> str:
         session = glance.session
-        notes = [session.channel, ago(self._clock.now_ms() - session.updated_at)]
+        notes = [session.channel, f"{ago(self._clock.now_ms() - session.updated_at)} ago"]
         if here is not None and session.id == here.id:
             notes.append("this one")
         elif session.state is not SessionState.OPEN:
@@ -134,14 +134,6 @@ def _named(found: Sequence[Glance], wanted: str) -> list[int]:
     exact = [number for number, of in names if word in of]
     begun = [number for number, of in names if any(name.startswith(word) for name in of)]
     return exact or begun or [number for number, (label, _) in names if word in label]
-
-
-def ago(ms: int) -> str:
-    """Say how long ago something was."""
-    for unit_ms, name in _UNITS:
-        if (count := ms // unit_ms) > 0:
-            return f"{count} {name}{'s' if count > 1 else ''} ago"
-    return "just now"
 
 
 def _short(text: str) -> str:
