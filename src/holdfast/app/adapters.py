@@ -136,6 +136,7 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
                 accept=resources.accept,
                 trusts=partial(trusts, owners=trusted),
                 uploads=uploads,
+                pool=resources.pool,
             ),
         )
         carriers = {**carriers_of(channels), **{name: chat.carrier for name, chat in chats.items()}}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import time
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pypdf
 import pytest
+from pypdf.generic import DictionaryObject, NameObject, StreamObject
 
 from holdfast.channels.chat import gate, intake, triage
 from holdfast.channels.chat.account import ChatAccount, ChatServices, Home, one_part
@@ -30,6 +34,7 @@ from holdfast.core.turns import Turn, TurnState
 from holdfast.engine.inbox import Inbox
 from holdfast.errors import QueueFull, StoreDown, Unavailable
 from holdfast.ids import NodeId
+from holdfast.offload.pool import Pool
 from holdfast.ports import Upload
 from holdfast.store import rows
 from holdfast.store.audit import audit
@@ -102,6 +107,7 @@ class World:
     settings: dict[str, object]
     pressed: list[Pressed] = field(default_factory=list[Pressed])
     kept: Kept = field(default_factory=Kept)
+    pool: Pool | None = None
     # Runs instead of the inbox, where a test says so.
     accept: Callable[[Inbound], Awaitable[Receipt]] | None = None
 
@@ -134,6 +140,7 @@ class World:
             press=self._press,
             home=self._home,
             uploads=self.kept,
+            pool=self.pool,
         )
 
     @property
@@ -428,6 +435,55 @@ async def test_files_are_kept_and_named_to_the_model(open_it: Open) -> None:
         assert "big.iso is larger than" in asked
         (image,) = await here.store.turns.images(turn.id)
         assert image.data == PNG
+
+
+def pdf(
+    content: bytes = b"BT /F1 12 Tf (high tide at noon) Tj ET", *, encrypted: bool = False, packed: bool = False
+) -> bytes:
+    """Return a PDF file of one page."""
+    writer = pypdf.PdfWriter()
+    page = writer.add_blank_page(200, 200)
+    font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
+    fonts = DictionaryObject({NameObject(name): NameObject(value) for name, value in font.items()})
+    page[NameObject("/Resources")] = DictionaryObject(
+        {
+            NameObject("/Font"): DictionaryObject({NameObject("/F1"): fonts}),
+        }
+    )
+    stream = StreamObject()
+    stream.set_data(zlib.compress(content, 9) if packed else content)
+    if packed:
+        stream[NameObject("/Filter")] = NameObject("/FlateDecode")
+    page[NameObject("/Contents")] = stream
+    if encrypted:
+        writer.encrypt("secret")
+    written = io.BytesIO()
+    writer.write(written)
+    return written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (pdf, ", which says:\nhigh tide at noon"),
+        (lambda: pdf(encrypted=True), ", whose text cannot be read: it is encrypted"),
+        (lambda: pdf(b""), ", whose text cannot be read: it has no text, so it may be made of pictures"),
+        (lambda: b"%PDF-1.7 nothing", ", whose text cannot be read: it is broken"),
+        (lambda: pdf(bytes(100_000_000), packed=True), ", whose text cannot be read: "),
+    ],
+    ids=["text", "encrypted", "pictures", "broken", "bomb"],
+)
+async def test_the_text_of_a_pdf_is_told_to_the_model(open_it: Open, made: Callable[[], bytes], told: str) -> None:
+    content = made()
+    file = RemoteFile(id="d", name="a.pdf", media_type="application/pdf", bytes=len(content))
+    async with world(open_it) as here:
+        here.pool = Pool()
+        here.platform.files["d"] = content
+        async with here.running():
+            await here.hear(said("look", files=(file,)))
+            (asked,) = await here.asked()
+        await here.pool.close()
+        assert f" at uploads/a.pdf{told}" in asked
 
 
 async def test_the_files_of_a_guest_are_not_put_into_the_workspace(open_it: Open) -> None:

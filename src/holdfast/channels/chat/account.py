@@ -18,6 +18,7 @@ from holdfast.core.delivery import NO_EXTRA, Delivery, Extra
 from holdfast.core.people import Role
 from holdfast.core.trust import trusts
 from holdfast.ids import NodeId
+from holdfast.offload.pool import Pool
 from holdfast.ports import Uploads
 from holdfast.store.store import Store
 
@@ -113,6 +114,8 @@ class ChatServices:
     trusts: Callable[[str], bool] = trusts
     # Keeps files that people send; None where there is no workspace.
     uploads: Uploads | None = None
+    # Reads PDF files; None where they are not read.
+    pool: Pool | None = None
     # The commands that a platform offers while a person types.
     menu: tuple[MenuEntry, ...] = ()
 

@@ -24,6 +24,7 @@ from holdfast.core.chats import Lease
 from holdfast.core.commands import COMMANDS
 from holdfast.core.trust import trusts
 from holdfast.ids import NodeId
+from holdfast.offload.pool import Pool
 from holdfast.ports import AskOperator, Uploads, ask_nowhere
 from holdfast.store.store import Store
 
@@ -42,6 +43,8 @@ class ChatSurroundings:
     trusts: Callable[[str], bool] = trusts
     # Keeps files that people send; None where there is no workspace.
     uploads: Uploads | None = None
+    # Reads PDF files; None where they are not read.
+    pool: Pool | None = None
     timing: Timing | None = None
 
 
@@ -65,6 +68,7 @@ class ChatChannel:
             home=home,
             trusts=around.trusts,
             uploads=around.uploads,
+            pool=around.pool,
             menu=MENU,
         )
         self._receiver = Receiver(account, services, around.timing)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.channels.chat.account import ChatAccount, ChatServices
+from holdfast.channels.chat.pdf import READ_MAX_S, PdfFile, read_pdf
 from holdfast.channels.chat.port import RemoteFile
 from holdfast.core import images
 from holdfast.core.intake import Image
@@ -19,8 +20,9 @@ log = logging.getLogger(__name__)
 FILE_MAX_BYTES = 20 * 1024 * 1024
 FETCH_MAX_S = 60
 TRIES = 3
-# So much of a text file is shown to the model with the message.
+# So much of a text or PDF file is shown to the model with the message.
 TEXT_MAX_CHARS = 20_000
+_PDF = b"%PDF-"
 # Names come from strangers.
 NAME_MAX_CHARS = 200
 
@@ -75,18 +77,25 @@ class Files:
         raise AssertionError("every try returns or raises")
 
     async def _kept(self, file: RemoteFile, content: bytes, owner: str, *, shown: bool) -> str:
-        line = _named(file, len(content))
+        line, said = _named(file, len(content)), await self._said(file, content, owner)
         if self._services.uploads is None or not self._services.trusts(owner):
-            text = _text(file, content)
-            if text:
-                return f"{line}, which says:\n{text}"
-            return line if shown else f"{line}, which cannot be opened here"
+            return f"{line}{said}" if said or shown else f"{line}, which cannot be opened here"
         try:
             kept = await self._services.uploads.keep(file.name, content)
         except Rejected as error:
             return f"{line}, which could not be kept: {error}"
-        text = _text(file, content)
-        return f"{line} at {kept.path}" + (f", which says:\n{text}" if text else "")
+        return f"{line} at {kept.path}{said}"
+
+    async def _said(self, file: RemoteFile, content: bytes, owner: str) -> str:
+        """Return what the line of a file says of its text; empty for a file that is not made of text."""
+        pool = self._services.pool
+        if not content.startswith(_PDF) or pool is None:
+            return _which_says(_text(file, content))
+        try:
+            wanted = PdfFile(content=content, chars_max=TEXT_MAX_CHARS)
+            return _which_says(await pool.run(read_pdf, wanted, READ_MAX_S, user=owner))
+        except (HoldfastError, TimeoutError) as error:
+            return f", whose text cannot be read: {error or 'it takes too long'}"
 
 
 def _named(file: RemoteFile, size: int | None = None) -> str:
@@ -95,11 +104,16 @@ def _named(file: RemoteFile, size: int | None = None) -> str:
 
 
 def _text(file: RemoteFile, content: bytes) -> str:
-    """Return the text of a text file, as much as is shown; empty for any other."""
+    """Return the text of a text file; empty for any other."""
     if not file.media_type.startswith("text/") and file.media_type not in ("application/json", "application/xml"):
         return ""
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         return ""
-    return text if len(text) <= TEXT_MAX_CHARS else text[:TEXT_MAX_CHARS] + "\n[The rest is left out.]"
+    return text
+
+
+def _which_says(text: str) -> str:
+    cut = text if len(text) <= TEXT_MAX_CHARS else text[:TEXT_MAX_CHARS] + "\n[The rest is left out.]"
+    return f", which says:\n{cut}" if text else ""
