@@ -32,7 +32,7 @@ def read_pdf(file: PdfFile) -> str:
     try:
         reader = pypdf.PdfReader(io.BytesIO(file.content))
         is_encrypted = reader.is_encrypted
-        for page in [] if is_encrypted else reader.pages[:PAGES_MAX]:
+        for page in () if is_encrypted else reader.pages[:PAGES_MAX]:
             found = page.extract_text()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - pypdf lacks it.
             text += f"{str(found).strip()}\n"  # pyright: ignore[reportUnknownArgumentType] - As above.
             if len(text) > file.chars_max:
