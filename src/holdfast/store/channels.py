@@ -18,12 +18,13 @@ from holdfast.core.chats import (
     Lease,
     MessagePart,
     Place,
+    Pressed,
     StagedEvent,
     TurnOfMessage,
 )
 from holdfast.core.delivery import Delivery
 from holdfast.core.events import TurnRevised
-from holdfast.core.intake import Cursor
+from holdfast.core.intake import Cursor, Once
 from holdfast.core.journal import DraftEntry
 from holdfast.core.turns import Cause, TurnState
 from holdfast.errors import Stale
@@ -115,6 +116,7 @@ _MOVE = """
     ON CONFLICT DO NOTHING
 """
 _DROP_HELD = "DELETE FROM chat_inbox WHERE holder = :holder RETURNING number"
+_CHOOSE = "UPDATE chat_inbox SET event = :event WHERE account = :account AND number = :number RETURNING number"
 _REMOVE = "DELETE FROM chat_inbox WHERE account = :account AND number IN {numbers} RETURNING number"
 _RECORD = """
     INSERT INTO chat_messages (account, chat_id, message_id, user_id, turn_id, session_id, position, length, at)
@@ -239,6 +241,13 @@ class ChannelStore:
         dialect = self._database.dialect
         await self._database.write(lambda: remove(dialect, account, numbers))
 
+    async def choose(self, account: str, number: int, pressed: Pressed, once: Once, now_ms: int) -> None:
+        """Let a message that stands for a button become the press of that button, once however often it comes.
+
+        Raises `Repeated` where the message was taken before, and `Stale` where it is handled already.
+        """
+        await self._database.write(lambda: _choose(account, number, pressed, once, now_ms))
+
     async def answered(self, account: str, user_id: str, since: int) -> int:
         """Return how many turns the messages of a person became since a time."""
         params: Params = {"account": account, "user_id": user_id, "since": since}
@@ -320,6 +329,14 @@ def _hold_and_tell(
 def remove(dialect: Dialect, account: str, numbers: Sequence[int]) -> Transaction[None]:
     """Delete events that are handled.  Raises `Stale` where one is gone already."""
     yield from _all_of(dialect, _REMOVE, account, numbers, {})
+
+
+def _choose(account: str, number: int, pressed: Pressed, once: Once, now_ms: int) -> Transaction[None]:
+    yield locks.UNNAMED
+    # What a button does need not belong to a session.
+    yield from dedupe.once(once, SessionId(""), now_ms)
+    if not (yield Run(_CHOOSE, {"account": account, "number": number, "event": rows.encode(pressed)})):
+        raise Stale(f"event {number} of {account} is handled already")
 
 
 def _claim(name: str, kind: str, node_id: NodeId) -> Transaction[int | None]:

@@ -131,6 +131,14 @@ _HASTEN = """
 _HELD = f"SELECT {rows.DELIVERY} FROM deliveries WHERE node_id = :node_id"
 _GET = f"SELECT {rows.DELIVERY} FROM deliveries WHERE id = :id"
 _OF_TURN = f"SELECT {rows.DELIVERY} FROM deliveries WHERE turn_id = :id ORDER BY target, part"
+# A question is asked where its card is, because a chat may have got another id since.  What has never left was not read.
+_CHOICES = f"""
+    SELECT {rows.DELIVERY} FROM deliveries
+     WHERE ((target = :target AND extra <> '{{}}')
+            OR id IN (SELECT c.delivery_id FROM cards c WHERE c.target = :target AND c.closed_at IS NULL))
+       AND attempt > 0 AND created_at <= :before
+     ORDER BY number DESC LIMIT :limit
+"""
 _NEXT_DUE = f"SELECT MIN(d.due_at) FROM deliveries d WHERE {_SENDABLE}"
 # What is at rest stays where it went.
 _REDIRECT = """
@@ -175,6 +183,11 @@ class DeliveryStore:
     async def notify(self, parts: Sequence[Delivery]) -> list[Delivery]:
         """Send a notice, as `delivery.notice` makes it; a repeated id returns the first."""
         return await self._database.write(lambda: _notify(parts), wakes=lambda _: ("deliveries",))
+
+    async def choices(self, target: str, before: int, limit: int = 20) -> list[Delivery]:
+        """Return the messages of a chat that offer choices, and were written before a time; the last comes first."""
+        found = await self._database.read(lambda: _list(_CHOICES, {"target": target, "before": before, "limit": limit}))
+        return [each for each in found if each.extra.buttons]
 
     async def redirect(self, from_target: str, to_target: str) -> int:
         """Send what has not left yet to another target, because a chat has got another name; returns how many.

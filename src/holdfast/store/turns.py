@@ -51,17 +51,18 @@ _RIPEN = """
 """
 _UNPARK = "UPDATE turns SET state = 'queued', fence = fence + 1 WHERE id = :id AND state = 'waiting' RETURNING id"
 # Writing the session first keeps a message that arrives at the same moment from running before the turn it follows.
-_HOLD_SESSION = f"""
-    UPDATE sessions SET updated_at = :now
-     WHERE id = :id AND strikes < {sessions.STRIKES_MAX} AND (state = 'open' OR one_shot = 1)
- RETURNING id
-"""
-_RESUME = """
-    UPDATE turns SET state = 'queued', cause = NULL WHERE id = :id AND state = 'interrupted'
+_GOES_ON = f"strikes < {sessions.STRIKES_MAX} AND (sessions.state = 'open' OR one_shot = 1)"
+_HOLD_SESSION = f"UPDATE sessions SET updated_at = :now WHERE id = :id AND {_GOES_ON} RETURNING id"
+_RESUMABLE = """
+    turns.id = :id AND turns.state = 'interrupted'
        AND NOT EXISTS (SELECT 1 FROM turns later WHERE later.session_id = turns.session_id
                           AND later.ordinal > turns.ordinal)
        AND NOT EXISTS (SELECT 1 FROM turns parent WHERE parent.id = turns.parent_turn_id AND parent.state = 'cancelled')
- RETURNING id
+"""
+_RESUME = f"UPDATE turns SET state = 'queued', cause = NULL WHERE {_RESUMABLE} RETURNING id"
+_MAY_RESUME = f"""
+    SELECT 1 FROM turns
+     WHERE {_RESUMABLE} AND EXISTS (SELECT 1 FROM sessions WHERE sessions.id = turns.session_id AND {_GOES_ON})
 """
 _GET = f"SELECT {rows.TURN} FROM turns WHERE id = :id"
 _LIST = f"""
@@ -212,6 +213,10 @@ class TurnStore:
             lambda: _resume(turn_id, now_ms, once),
             wakes=lambda turn: ("turns", f"session:{turn.session_id}"),
         )
+
+    async def may_resume(self, turn_id: TurnId) -> bool:
+        """Return whether `resume` would let a turn go on."""
+        return bool(await self._database.read(lambda: _scalar(_MAY_RESUME, {"id": turn_id})))
 
     async def asked(self, turn_id: TurnId) -> str:
         """Return what a turn was asked: its message, and those that joined it."""

@@ -396,10 +396,15 @@ async def test_an_approval_is_only_decided_by_text_where_there_are_no_buttons(op
         turn_id = await say(engine, "again", conversation="telegram:1:x")
         await until(lambda: any("Reply with a number." in each for each in chat.phone.texts()))
         assert "4. Deny" in chat.phone.texts()[-1]
-        take = chat.presses.take_answer
-        assert not await take(chat.account, wrote(CHAT, "7", "1"), Role.GUEST)
+        now = SystemClock().now_ms()
+        chosen, take = chat.presses.chosen, chat.presses.take_answer
+        assert await chosen(chat.account, wrote(CHAT, "7", "1"), Role.GUEST, now) is None
+        assert await chosen(chat.account, wrote(CHAT, "7", "5"), Role.OPERATOR, now) is None
+        assert await chosen(chat.account, wrote(CHAT, "7", "4"), Role.OPERATOR, 0) is None, "nothing was asked then"
         assert not await take(chat.account, wrote(CHAT, "8", "What is the weather?"), Role.OPERATOR)
-        assert await take(chat.account, wrote(CHAT, "9", "4"), Role.OPERATOR)
+        pressed = await chosen(chat.account, wrote(CHAT, "9", "4"), Role.OPERATOR, now)
+        assert pressed
+        await chat.presses.press(chat.account, pressed)
         await until(lambda: "deny" in chat.phone.texts())
         await at_rest(chat.store, turn_id)
 

@@ -89,6 +89,11 @@ async def not_an_answer(account: ChatAccount, message: ChatMessage, role: Role) 
     return False
 
 
+async def no_button(account: ChatAccount, message: ChatMessage, role: Role, received_at: int) -> Pressed | None:  # noqa: ARG001 - The shape of `chosen`.
+    """Let no message stand for a button."""
+    return None
+
+
 def no_home() -> Home | None:
     """Name no chat for notices."""
     return None
@@ -106,6 +111,8 @@ class ChatServices:
     press: Callable[[ChatAccount, Pressed], Awaitable[None]]
     # Answers the question that is open in a chat with a message; False where the message is for the agent.
     take_answer: Callable[[ChatAccount, ChatMessage, Role], Awaitable[bool]] = not_an_answer
+    # Returns the button that a message stands for, where a chat shows buttons as a list with numbers.
+    chosen: Callable[[ChatAccount, ChatMessage, Role, int], Awaitable[Pressed | None]] = no_button
     # Cuts a notice into parts that the platform takes.
     split: Split = one_part
     # Finds the chat for notices to the operator, which may be one of another account.

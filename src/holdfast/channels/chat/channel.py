@@ -54,9 +54,9 @@ class ChatChannel:
     def __init__(self, account: ChatAccount, around: ChatSurroundings, home: Callable[[], Home | None] = no_home) -> None:
         store, clock = around.store, around.clock
         budget = Budget(clock, account.capabilities.edits_per_minute)
-        presses = Presses(store=store, clock=clock, budget=budget)
         self.account = account
         self.carrier = ChatCarrier(account, store, budget, home)
+        presses = Presses(store=store, clock=clock, budget=budget, split=self.carrier.split)
         services = ChatServices(
             store=store,
             clock=clock,
@@ -64,6 +64,7 @@ class ChatChannel:
             accept=around.accept,
             press=presses.press,
             take_answer=presses.take_answer,
+            chosen=presses.chosen,
             split=self.carrier.split,
             home=home,
             trusts=around.trusts,

@@ -11,7 +11,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.channels.chat.account import ChatAccount, ChatServices
 from holdfast.channels.chat.composing import compose, in_group, with_text
@@ -35,11 +35,11 @@ from holdfast.core.chats import (
     last_id,
     place_of,
 )
-from holdfast.core.intake import Inbound
+from holdfast.core.intake import Inbound, Once
 from holdfast.core.joining import Arrived
 from holdfast.core.people import Role, Sessions, Verdict, owner_in
 from holdfast.core.sessions import Source
-from holdfast.errors import Rejected, Stale, Unavailable
+from holdfast.errors import Rejected, Repeated, Stale, Unavailable
 from holdfast.store.channels import EVENTS_TOPIC
 
 log = logging.getLogger(__name__)
@@ -380,10 +380,33 @@ class Intake:
             await self._accept(chat, consumed, [words], role, before=spoken)
         elif _is_command(first.text):
             await self._command(chat, consumed, first, role)
-        elif len(said) == 1 and not first.files and await self._services.take_answer(self._account, first, role):
+        else:
+            await self._answer_or_accept(chat, consumed, said, role)
+
+    async def _answer_or_accept(
+        self, chat: _Chat, consumed: Sequence[StagedEvent], said: Sequence[ChatMessage], role: Role
+    ) -> None:
+        """Let a message decide what its chat is asked, or else become a turn."""
+        first, services = said[0], self._services
+        may_answer = len(said) == 1 and not first.files
+        if may_answer and (pressed := await services.chosen(self._account, first, role, consumed[0].received_at)):
+            await self._choose(chat, consumed, pressed)
+        elif may_answer and await services.take_answer(self._account, first, role):
             await self._done(chat, consumed)
         else:
             await self._accept(chat, consumed, said, role)
+
+    async def _choose(self, chat: _Chat, consumed: Sequence[StagedEvent], pressed: Pressed) -> None:
+        """Let a message become the press of a button, which is handled next."""
+        head, *edits = consumed
+        once = Once(key=command_key(self._account.name, pressed.place, pressed.press_id), body_hash="")
+        try:
+            await self._channels.choose(self._account.name, head.number, pressed, once, self._clock.now_ms())
+        except Repeated:
+            await self._done(chat, consumed)
+            return
+        chat.waiting = deque(replace(each, event=pressed) if each is head else each for each in chat.waiting)
+        await self._done(chat, edits)
 
     async def _refuse_more(self, message: ChatMessage, role: Role) -> None:
         hour = self._clock.now_ms() // HOUR_MS

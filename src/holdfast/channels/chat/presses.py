@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.channels.chat import triage
-from holdfast.channels.chat.account import ChatAccount
+from holdfast.channels.chat.account import ChatAccount, Split, one_part
 from holdfast.channels.chat.budget import Budget
 from holdfast.channels.chat.gate import request_key
 from holdfast.channels.chat.port import ChatMessage, Outgoing, Pressed
 from holdfast.channels.chat.triage import BacklogChoice
 from holdfast.clock import Clock
 from holdfast.core.chats import command_key, place_named, place_of
-from holdfast.core.delivery import Delivery, delivery_id
+from holdfast.core.delivery import Delivery, delivery_id, notice
 from holdfast.core.events import ApprovalAnswered
 from holdfast.core.intake import Once
 from holdfast.core.keys import LOCAL
@@ -53,15 +53,28 @@ class Presses:
     store: Store
     clock: Clock
     budget: Budget
+    # Cuts what a person is told into parts that the platform takes.
+    split: Split = one_part
 
     async def press(self, account: ChatAccount, pressed: Pressed) -> None:
         """Do what a button says, and tell the person what came of it.  Raises `Unavailable` to be called again."""
         told = await self._done(account, pressed)
+        if not account.capabilities.buttons:
+            await self._reply(account, pressed, told)
+            return
         try:
             await account.platform.settle(pressed, told)
         except HoldfastError as error:
             # The platform forgets a press soon.  The message itself is edited to say how it was settled.
             log.info("cannot settle a press in %s: %s", account.name, error)
+
+    async def _reply(self, account: ChatAccount, pressed: Pressed, told: str) -> None:
+        """Tell the person who chose with a number.  What comes of a question is told by the turn that asked it."""
+        if pressed.value.startswith("q:"):
+            return
+        key = f"{command_key(account.name, pressed.place, pressed.press_id)}:told"
+        target = account.target(pressed.place)
+        await self.store.deliveries.notify(notice(key, LOCAL, target, self.split(told), self.clock.now_ms()))
 
     async def _done(self, account: ChatAccount, pressed: Pressed) -> str:
         role = await self._role(account, pressed)
@@ -178,7 +191,7 @@ class Presses:
 
     async def _close(self, account: ChatAccount, pressed: Pressed, sent: Sequence[Delivery], told: str) -> None:
         """Take the buttons from a message, which says what came of it.  Where that fails, a later press tells the same."""
-        if not account.capabilities.edits or not sent:
+        if not account.capabilities.edits or not sent or not pressed.message_id:
             return
         message = Outgoing(text=closed(sent[0].outgoing, told))
         try:
@@ -186,15 +199,61 @@ class Presses:
         except HoldfastError as error:
             log.info("cannot edit a message in %s: %s", account.name, error)
 
+    async def chosen(self, account: ChatAccount, message: ChatMessage, role: Role, received_at: int) -> Pressed | None:
+        """Return the button that a number stands for where there are no buttons; None where the message is no such number.
+
+        It is one of the list that was sent last, among those that are open in the chat and that the sender may decide.
+        What was written after the message was received cannot be meant.
+        """
+        said = message.text.strip()
+        if account.capabilities.buttons or not _NUMBER.fullmatch(said) or await self._is_done(account, message):
+            return None
+        for sent in await self.store.deliveries.choices(account.target(message.place), received_at):
+            buttons = [button for row in sent.extra.buttons for button in row]
+            if not 0 < int(said) <= len(buttons):
+                continue
+            pressed = Pressed(
+                place=message.place,
+                sender=message.sender,
+                message_id=sent.receipt or "",
+                press_id=message.message_id,
+                value=buttons[int(said) - 1].value,
+            )
+            if await self._may_press(account, pressed, role):
+                return pressed
+        return None
+
+    async def _may_press(self, account: ChatAccount, pressed: Pressed, role: Role) -> bool:
+        """Return whether a button would still decide something, and its presser may decide that."""
+        match pressed.value.split(":"):
+            case ["q", turn_id, digest, _]:
+                asked = await self._asked(account, pressed, TurnId(turn_id), digest)
+                return asked is not None and asked.answer is None and may_decide(role, asked.question.about)
+            case ["r", turn_id]:
+                return await self.store.turns.may_resume(TurnId(turn_id))
+            case ["p", pairing_id, _]:
+                now = self.clock.now_ms()
+                return role is Role.OPERATOR and any(
+                    each.id == pairing_id and each.is_open(now) for each in await self.store.people.pairings()
+                )
+            case ["b", backlog_id, _]:
+                return bool(await self.store.channels.held(backlog_id))
+            case _:
+                return False
+
+    async def _is_done(self, account: ChatAccount, message: ChatMessage) -> bool:
+        """Return whether a message has decided something before."""
+        return await self.store.intake.seen(command_key(account.name, message.place, message.message_id)) is not None
+
     async def take_answer(self, account: ChatAccount, message: ChatMessage, role: Role) -> bool:
         """Answer the question that is open in a chat with a message; False where the message is for the agent.
 
-        A message that comes again answers once.  Where there are no buttons, a number or a word decides an approval too.
+        A message that comes again answers once.  Where there are no buttons, a word decides an approval too.
         """
         place, text = message.place, message.text
-        once = Once(key=command_key(account.name, place, message.message_id), body_hash="")
-        if await self.store.intake.seen(once.key or ""):
+        if await self._is_done(account, message):
             return True
+        once = Once(key=command_key(account.name, place, message.message_id), body_hash="")
         for card in await self.store.cards.open_at(account.target(place)):
             asked = await self._of(card)
             answer = _meant(asked, text, buttons=account.capabilities.buttons) if asked else None
@@ -241,7 +300,7 @@ def _meant(asked: AskedQuestion, text: str, *, buttons: bool) -> str | None:
     """Return the answer that a message is; None where it is none."""
     said, choices = text.strip(), choices_of(asked.question)
     if said.isdecimal() and 0 < int(said) <= len(choices):
-        return choices[int(said) - 1] if asked.question.about is About.ANSWER or not buttons else None
+        return choices[int(said) - 1] if asked.question.about is About.ANSWER else None
     if asked.question.about is About.ANSWER:
         return said
     if buttons:

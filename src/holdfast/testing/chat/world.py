@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from holdfast.channels.chat.account import ChatContext, ChatKind
 from holdfast.channels.chat.channel import ChatSurroundings, at_work, open_account
@@ -204,8 +204,13 @@ class World:
         return target_of(ACCOUNT, place)
 
     @contextlib.asynccontextmanager
-    async def gateway(self, play: Play = echo, timing: Timing = TIMING, **settings: object) -> AsyncGenerator[Gateway]:
-        """Run a gateway until the body ends.  It stops without saying anything to anybody, as if it had crashed."""
+    async def gateway(
+        self, play: Play = echo, timing: Timing = TIMING, resume: Literal["auto", "on_message"] = "auto", **settings: object
+    ) -> AsyncGenerator[Gateway]:
+        """Run a gateway until the body ends.  It stops without saying anything to anybody, as if it had crashed.
+
+        `resume` says whether an answer that was cut off goes on by itself.
+        """
         chosen = self.kind.settings(
             **{"allow": (self.far.user_ids[Who.OPERATOR],), **self.far.settings, "kind": self.kind.name, **settings}
         )
@@ -223,7 +228,7 @@ class World:
             parts = Parts(
                 store=store,
                 agent=agent,
-                config=Config(gateway=GatewayConfig(resume="auto")),
+                config=Config(gateway=GatewayConfig(resume=resume)),
                 carriers={ACCOUNT: chat.carrier},
                 components={ACCOUNT: chat.run},
                 tuning=TUNING,
