@@ -44,6 +44,8 @@ _REQUEST = re.compile(
 )
 # What the gateway tells by itself, about work that was begun earlier.
 _REPORT = re.compile(r"\[System note: (the background [^\n]*?)\. ")
+# What comes home from elsewhere may contain the words of this agent itself, which are no requests.
+_RESULT = re.compile(r"\[System note: (?:a task that you gave away in|what the person sent to) the background has ended: ")
 _SLOWLY = re.compile(r"\bslowly\b", re.IGNORECASE)
 _WORD = re.compile(r"\s*\S+\s*$|\s*\S+|\s+")
 _EXPLANATION = (
@@ -119,7 +121,8 @@ def _script(work: Assignment, tools: _Tools) -> list[Line]:
     if report := _REPORT.match(message):
         return [Say(f"I have heard that {report[1]}.")]
     word_ms = SLOW_WORD_MS if _SLOWLY.search(message) else WORD_MS
-    requests = list(_REQUEST.finditer(message))
+    is_result = bool(_RESULT.match(message))
+    requests = [] if is_result else list(_REQUEST.finditer(message))
     repeating_ms = min(word_ms, REPEATING_MAX_MS / (message.count(" ") + 1))
     lines: list[Line] = [
         Think(_first(work, Role.REASONING) or _thought(work)),
@@ -128,7 +131,7 @@ def _script(work: Assignment, tools: _Tools) -> list[Line]:
     ]
     for request in requests:
         lines += _perform(request, tools, word_ms)
-    return lines if requests else [*lines, *_streamed(_EXPLANATION, word_ms)]
+    return lines if requests or is_result else [*lines, *_streamed(_EXPLANATION, word_ms)]
 
 
 def _notice(added: str) -> str:
