@@ -3490,13 +3490,6 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/channels/chat/test_sending.py",),
     ),
     Mutant(
-        "a number that comes again decides nothing more",
-        "channels/chat/presses.py",
-        " or await self._is_done(account, message):",
-        ":",
-        ("tests/channels/chat/test_intake.py", "tests/channels/chat/test_conformance.py"),
-    ),
-    Mutant(
         "a number becomes a press in one transaction",
         "store/channels.py",
         '    yield from dedupe.once(once, SessionId(""), now_ms)\n',
