@@ -38,7 +38,7 @@ from holdfast.store.store import Store
 from tests.crash.forking import serve
 from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, dump, until
 
-Case = Literal["birth", "detached", "conversation", "question"]
+Case = Literal["birth", "detached", "conversation", "question", "chat"]
 When = Literal["before", "after"]
 
 CASES: tuple[Case, ...] = ("detached", "conversation", "question")

@@ -7,86 +7,32 @@ third, until a life ends of itself.
 from __future__ import annotations
 
 import itertools
-import queue
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.core.delivery import REPEAT_LABEL
-from tests import scratch
-from tests.crash.forking import Death, Warm
-from tests.crash.life import ANSWER, CASES, FOLLOW_UP_SAID, SAID, THOUGHT, Case, Life, When
+from tests.crash.forking import Death
+from tests.crash.life import ANSWER, CASES, FOLLOW_UP_SAID, SAID, THOUGHT, Case, When
+from tests.crash.sweeping import POINTS_MAX, Lives, lives_of
 from tests.crash.world import World
-
-WORKERS = 2
-# Far more points than any life has; a life that never ends of itself must not sweep for ever.
-POINTS_MAX = 2_000
 
 Report = dict[str, Any]
 
 
-class Lives:
-    """Warm processes, and homes in memory for the lives they live: what a killed process wrote is in the page cache."""
-
-    def __init__(self, folder: Path, warm: Sequence[Warm[Life]]) -> None:
-        self._folder = folder
-        self._idle: queue.SimpleQueue[Warm[Life]] = queue.SimpleQueue()
-        for each in warm:
-            self._idle.put(each)
-        self._homes = itertools.count(1)
-
-    def live(self, home: Path, case: Case, nth: int | None = None, when: When = "before") -> Death:
-        warm = self._idle.get()
-        try:
-            return warm.live(Life(home=str(home), case=case, nth=nth, when=when))
-        finally:
-            self._idle.put(warm)
-
-    def new_home(self, like: Path | None = None) -> Path:
-        home = self._folder / str(next(self._homes))
-        if like is None:
-            home.mkdir()
-        else:
-            shutil.copytree(like, home)
-        return home
-
-    def sweep(self, points: Sequence[int], kill: Callable[[int], bool]) -> int:
-        """Kill beside each point until `kill` says that a life ended of itself; returns how many points there were."""
-        left = iter(points)
-        tried: list[bool] = []
-
-        def work() -> None:
-            for point in left:
-                tried.append(kill(point))
-                if not tried[-1]:
-                    return
-
-        with ThreadPoolExecutor(WORKERS) as pool:
-            for done in [pool.submit(work) for _ in range(WORKERS)]:
-                done.result()
-        assert not all(tried), "no life ended of itself"
-        return sum(tried)
-
-
 @pytest.fixture(scope="module")
 def lives() -> Iterator[Lives]:
-    with ExitStack() as stack:
-        folder = stack.enter_context(scratch.folder())
-        yield Lives(folder, [stack.enter_context(Warm[Life]("tests.crash.life")) for _ in range(WORKERS)])
+    with lives_of("tests.crash.life") as lives:
+        yield lives
 
 
 @pytest.fixture(scope="module")
 def born(lives: Lives) -> Path:
-    """A home whose store has its schema and nothing else, to be copied."""
-    home = lives.new_home()
-    assert lives.live(home, "birth").status == 0
-    return home
+    return lives.born()
 
 
 @pytest.mark.parametrize(("when", "points_min"), [("before", 80), ("after", 12)])
@@ -95,15 +41,10 @@ def test_killed_beside_any_write_a_turn_still_comes_to_its_end(
     lives: Lives, born: Path, case: Case, when: When, points_min: int
 ) -> None:
     """A1 A2 A3 J1 J2 D1 D3 M1 M2 S1 X1 P1: killed once, beside each point of the whole life of a turn."""
-
-    def kill(point: int) -> bool:
-        home = lives.new_home(like=born)
-        killed = lives.live(home, case, point, when)
-        converge(lives, home, case, [killed])
-        shutil.rmtree(home)
-        return killed.status != 0
-
-    assert lives.sweep(range(1, POINTS_MAX), kill) > points_min
+    points = lives.kill_once(
+        born, case, when, range(1, POINTS_MAX), lambda home, killed: converge(lives, home, case, killed)
+    )
+    assert points > points_min
 
 
 @pytest.mark.parametrize(("when", "strides"), [("before", (10, 17)), ("after", (3, 5))])
@@ -112,24 +53,7 @@ def test_killed_again_inside_recovery_it_still_does(
     lives: Lives, born: Path, case: Case, when: When, strides: tuple[int, int]
 ) -> None:
     """A1 A2 A3 J1 J2 D1 D3 M1 M2 S1 X1 P1: killed a second time, while it recovers from the first."""
-    # Only some first deaths are followed by a second, and that beside only some points of the recovery.
-    first_stride, second_stride = strides
-
-    def kill(first: int) -> bool:
-        killed_once = lives.new_home(like=born)
-        once = lives.live(killed_once, case, first, when)
-        # Each start lies elsewhere, so that together the recoveries are killed beside every point.
-        for second in range(1 + first % second_stride, POINTS_MAX, second_stride):
-            home = lives.new_home(like=killed_once)
-            twice = lives.live(home, case, second, when)
-            converge(lives, home, case, [once, twice])
-            shutil.rmtree(home)
-            if twice.status == 0:
-                break
-        shutil.rmtree(killed_once)
-        return once.status != 0
-
-    lives.sweep(range(1, POINTS_MAX, first_stride), kill)
+    lives.kill_twice(born, case, when, strides, lambda home, killed: converge(lives, home, case, killed))
 
 
 @pytest.mark.parametrize(("when", "points_min"), [pytest.param("before", 30, marks=pytest.mark.long), ("after", 6)])

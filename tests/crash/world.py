@@ -61,10 +61,11 @@ class World:
 
     def read(self, kind: str) -> list[dict[str, Any]]:
         """Return the lines of one kind."""
-        if not self._path.exists():
-            return []
-        lines = [json.loads(line) for line in self._path.read_text().splitlines()]
-        return [line for line in lines if line["kind"] == kind]
+        return [line for line in self.lines() if line["kind"] == kind]
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return all lines in their order."""
+        return [json.loads(line) for line in self._path.read_text().splitlines()] if self._path.exists() else []
 
     def tool(self, effect: Effect) -> FunctionTool:
         """Return a tool whose every run leaves a line with its key."""

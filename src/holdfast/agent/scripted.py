@@ -58,6 +58,8 @@ class Ask:
 
     text: str
     reply: Callable[[str], str] | None = None
+    # What the person may choose from; with none they answer in their own words.
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +136,8 @@ class ScriptedAgent:
                 (call,) = await stage.use_all([use])
                 if report:
                     await voice.say(report(call))
-            case Ask(text, reply):
-                answer = await stage.ask(Question(id=f"question_{number}", text=text))
+            case Ask(text, reply, choices):
+                answer = await stage.ask(Question(id=f"question_{number}", text=text, choices=choices))
                 if reply:
                     await voice.say(reply(answer))
                 else:
