@@ -3399,6 +3399,32 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/channels/chat/test_sending.py",),
     ),
     Mutant(
+        "a platform is told that it was read once it is durable",
+        "channels/chat/receiver.py",
+        "                await self._channels.stage(lease",
+        "                await batch.acknowledge()\n                await self._channels.stage(lease",
+        ("tests/crash/test_chat_failpoints.py",),
+    ),
+    Mutant(
+        "the beginning of an answer that may be shown makes the answer a repeat",
+        "channels/chat/carrier.py",
+        "            sent = replace(sent, repeats=1)\n",
+        "",
+        ("tests/crash/test_chat_failpoints.py",),
+    ),
+    Mutant(
+        "a status line is a row before it is sent",
+        "channels/chat/status_line.py",
+        "            if not await lines.begin(each.turn_id, each.target, kind):\n                return\n"
+        "            try:\n"
+        '                message_id = await self._platform.send(place, message, f"{kind}:{each.turn_id}")\n',
+        "            try:\n"
+        '                message_id = await self._platform.send(place, message, f"{kind}:{each.turn_id}")\n'
+        "                if not await lines.begin(each.turn_id, each.target, kind):\n"
+        "                    return\n",
+        ("tests/crash/test_chat_failpoints.py",),
+    ),
+    Mutant(
         "a growing answer begins behind what has still to leave for its chat",
         "channels/chat/status_line.py",
         " or (kind is LineKind.STREAM and each.chat_is_sending)",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ from holdfast.core import joining
 from holdfast.core.chats import ChatMessage, Member, Place, Pressed
 from holdfast.core.delivery import REPEAT_LABEL
 from holdfast.core.effects import Effect
+from holdfast.core.events import ApprovalAnswered
+from holdfast.core.keys import LOCAL
+from holdfast.core.people import Choice
 from holdfast.core.redaction import Redaction
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.inbox import Inbox
@@ -37,7 +40,7 @@ from holdfast.store.audit import audit
 from holdfast.store.migrations import migrate
 from holdfast.store.opening import store_path
 from holdfast.store.store import Store
-from tests.crash.far_side import CAN, DurablePlatform
+from tests.crash.far_side import CAN, DurablePlatform, Seen
 from tests.crash.forking import serve
 from tests.crash.life import Fuse, FusedDatabase, Life, say
 from tests.crash.world import DEADLINE_S, World, dump, query, until
@@ -51,6 +54,7 @@ TUNING = Tuning(batch_ms=1, poll_ms=500)
 WORDS = "choose"
 PASTE = ("x" * joining.PART_UNITS, "the end")
 PLEASE = "let me in"
+ASKS = "asks to be let in"
 QUESTION, CHOICES = "which?", ("blue", "red")
 ANSWERS = {WORDS: "So blue it is.", "\n".join(PASTE): "That was long.", PLEASE: "Welcome."}
 # How long the agent gives the chat to show something, which a death may have made impossible.
@@ -63,6 +67,8 @@ _AT_REST = """
        AND NOT EXISTS (SELECT 1 FROM status_lines WHERE state <> 'closed')
        AND NOT EXISTS (SELECT 1 FROM cards WHERE closed_at IS NULL)
 """
+_LOST = "SELECT 1 FROM deliveries WHERE state = 'unknown' AND repeats = 1 AND instr(text, :words) > 0"
+_OPEN = "SELECT turn_id, id FROM questions WHERE answer IS NULL"
 _REPORTED = {
     "turns": "SELECT id, state FROM turns ORDER BY accepted_at, ordinal",
     "messages": "SELECT chat_id, message_id, turn_id FROM chat_messages ORDER BY chat_id, message_id",
@@ -127,12 +133,12 @@ class People:
     async def live(self) -> None:
         await self.far.listens.wait()
         await self._write(ANN, CHAT, WORDS)
-        await self._press(CHAT, QUESTION, CHOICES[0])
+        await self._press(CHAT, QUESTION, CHOICES[0], self._answer_elsewhere)
         await self._see(CHAT, ANSWERS[WORDS])
         await self._write(ANN, CHAT, *PASTE)
         await self._see(CHAT, ANSWERS["\n".join(PASTE)])
         await self._write(EVE, STRANGE, PLEASE)
-        await self._press(HOME, "asks to be let in", "Trusted")
+        await self._press(HOME, ASKS, "Trusted", self._let_in_elsewhere)
         await self._see(STRANGE, ANSWERS[PLEASE])
         await until(self.store, self._at_rest, "everything at rest")
 
@@ -147,17 +153,49 @@ class People:
                 )
             )
 
-    async def _press(self, chat: str, words: str, label: str) -> None:
+    async def _press(self, chat: str, words: str, label: str, elsewhere: Callable[[], Awaitable[None]]) -> None:
         pressed = {each.place.chat_id for each in self.far.done() if isinstance(each, Pressed)}
         if chat in pressed:
             return
-        message = await self.far.shows(chat, lambda each: words in each.text and bool(each.buttons))
+        message = await self._look(chat, words, lambda each: words in each.text and bool(each.buttons))
+        if message is None:
+            await elsewhere()
+            return
         value = next(each.value for each in message.buttons if each.label == label)
         place = Place(chat_id=chat)
         self.far.report(Pressed(place=place, sender=ANN, message_id=message.id, press_id=f"press {chat}", value=value))
 
     async def _see(self, chat: str, text: str) -> None:
-        await self.far.shows(chat, lambda each: each.text in (text, f"{REPEAT_LABEL} {text}"))
+        await self._look(chat, text, lambda each: each.text in (text, f"{REPEAT_LABEL} {text}"))
+
+    async def _look(self, chat: str, words: str, is_it: Callable[[Seen], bool]) -> Seen | None:
+        """Return a message once it is shown; None where its sender died twice, so that it may never be."""
+
+        async def is_lost() -> bool:
+            return bool(await query(self.store.database, _LOST, words=words))
+
+        shown = asyncio.create_task(self.far.shows(chat, is_it))
+        lost = asyncio.create_task(until(self.store, is_lost, f"{words} in {chat}"))
+        try:
+            await asyncio.wait((shown, lost), return_when=asyncio.FIRST_COMPLETED)
+            if shown.done():
+                return shown.result()
+            await lost
+            return None
+        finally:
+            shown.cancel()
+            lost.cancel()
+
+    async def _answer_elsewhere(self) -> None:
+        """Answer the question as on the page, where the chat has not shown it."""
+        for turn_id, question_id in await query(self.store.database, _OPEN):
+            given = ApprovalAnswered(question_id=question_id, text=CHOICES[0])
+            await self.store.turns.answer(turn_id, given, SystemClock().now_ms())
+
+    async def _let_in_elsewhere(self) -> None:
+        """Let the stranger in as on the page, where the home chat has not shown that they ask."""
+        for each in await self.store.people.pairings():
+            await self.store.people.decide(each.id, Choice.TRUSTED, LOCAL, SystemClock().now_ms())
 
     async def _at_rest(self) -> bool:
         ((at_rest,),) = await query(self.store.database, _AT_REST)
@@ -183,7 +221,7 @@ async def live_once(life: Life, fuse: Fuse) -> None:
         return
     # Each life has its own lines of the world.
     world.note("born")
-    far = DurablePlatform(world, fuse)
+    far = DurablePlatform(world, fuse)  # pyright: ignore[reportAbstractUsage] - What it does not declare is not called.
     running = asyncio.create_task(engine(store, far).run())
     living = asyncio.create_task(People(far=far, store=store).live())
     await asyncio.wait((running, living), timeout=DEADLINE_S, return_when=asyncio.FIRST_COMPLETED)
