@@ -42,8 +42,8 @@ from holdfast.store.opening import store_path
 from holdfast.store.store import Store
 from tests.crash.far_side import CAN, DurablePlatform, Seen
 from tests.crash.forking import serve
-from tests.crash.life import Fuse, FusedDatabase, Life, say
-from tests.crash.world import DEADLINE_S, World, dump, query, until
+from tests.crash.life import Fuse, FusedDatabase, Life, lived, say
+from tests.crash.world import World, dump, query, until
 
 ACCOUNT = "tested"
 ANN, EVE = Member(id="7", name="Ann"), Member(id="66", name="Eve")
@@ -222,16 +222,7 @@ async def live_once(life: Life, fuse: Fuse) -> None:
     # Each life has its own lines of the world.
     world.note("born")
     far = DurablePlatform(world, fuse)  # pyright: ignore[reportAbstractUsage] - What it does not declare is not called.
-    running = asyncio.create_task(engine(store, far).run())
-    living = asyncio.create_task(People(far=far, store=store).live())
-    await asyncio.wait((running, living), timeout=DEADLINE_S, return_when=asyncio.FIRST_COMPLETED)
-    if running.done():
-        await running
-    assert living.done(), f"people wait for something that does not come\n{json.dumps(await dump(database))}"
-    await living
-    running.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await running
+    await lived(engine(store, far), People(far=far, store=store).live())
     report = {**await describe(store), "points": fuse.points}
     await store.close()
     say("report", msgspec.json.encode(report).decode())

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from holdfast.store.migrations import migrate
 from holdfast.store.opening import store_path
 from holdfast.store.store import Store
 from tests.crash.forking import serve
-from tests.crash.life import Fuse, FusedDatabase, When, say
+from tests.crash.life import Fuse, FusedDatabase, When, lived, say
 from tests.crash.world import until
 
 SETTINGS = Tuning(batch_ms=1, poll_ms=50)
@@ -80,15 +79,7 @@ async def live(life: Errands) -> None:
         await store.close()
         return
     engine = Engine(Parts(store=store, agent=agent(store), tuning=SETTINGS))
-    running = asyncio.create_task(engine.run())
-    working = asyncio.create_task(work(engine, store))
-    await asyncio.wait((running, working), return_when=asyncio.FIRST_COMPLETED)
-    if running.done():
-        await running
-    session_id = await working
-    running.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await running
+    session_id = await lived(engine, work(engine, store))
     report = await describe(store, session_id)
     await store.close()
     say("report", json.dumps(report))

@@ -11,9 +11,10 @@ import itertools
 import json
 import os
 import signal
+from collections.abc import Coroutine
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -38,6 +39,7 @@ from holdfast.store.store import Store
 from tests.crash.forking import serve
 from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, dump, until
 
+T = TypeVar("T")
 Case = Literal["birth", "detached", "conversation", "question", "chat"]
 When = Literal["before", "after"]
 
@@ -193,18 +195,23 @@ async def live_once(life: Life, fuse: Fuse) -> None:
         tuning=Tuning(batch_ms=1, poll_ms=500),
     )
     engine = Engine(parts)
-    running = asyncio.create_task(engine.run())
-    conversing = asyncio.create_task(converse(engine, store, life.case))
-    await asyncio.wait((running, conversing), return_when=asyncio.FIRST_COMPLETED)
-    if running.done():
-        await running
-    session_id = await conversing
-    running.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await running
+    session_id = await lived(engine, converse(engine, store, life.case))
     report = {**await describe(store, session_id), "points": fuse.points}
     await store.close()
     say("report", msgspec.json.encode(report).decode())
+
+
+async def lived(engine: Engine, work: Coroutine[Any, Any, T]) -> T:
+    """Run a gateway until the work beside it is done, and return what came of that."""
+    running, working = asyncio.create_task(engine.run()), asyncio.create_task(work)
+    await asyncio.wait((running, working), return_when=asyncio.FIRST_COMPLETED)
+    if running.done():
+        await running
+    result = await working
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    return result
 
 
 async def describe(store: Store, session_id: SessionId) -> dict[str, Any]:
