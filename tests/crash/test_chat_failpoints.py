@@ -83,7 +83,7 @@ def converge(lives: Lives, home: Path, killed: Sequence[Death]) -> None:
         check_turns(report)
         kills = sum(death.status != 0 for death in killed)
         check_deliveries(report, lines, kills)
-        check_answers(report, lines)
+        check_answers(report, lines, kills)
         check_question(report, lines)
         check_stranger(report, lines)
         check_leftovers(report, lines, kills)
@@ -105,8 +105,11 @@ def check_deliveries(report: Report, lines: Lines, kills: int) -> None:
     """D1: each message was sent once without a label, and again at most once and with one."""
     for id_, turn_id, part, state, repeats, _, text, target in report["deliveries"]:
         sent = [line["text"] for line in lines if line["kind"] == "sent" and line["key"] == id_]
-        assert sent.count(text) <= 1
-        assert sent.count(f"{REPEAT_LABEL} {text}") == len(sent) - sent.count(text) <= 1
+        plain, labelled = sent.count(text), sent.count(f"{REPEAT_LABEL} {text}")
+        assert plain <= 1
+        assert plain + labelled == len(sent) <= 2
+        # An answer whose beginning may be shown has a label from its first send on, which may be cut off too.
+        assert labelled <= 1 or (kills > 1 and part == 1 and turn_id is not None)
         # Where the sender died twice while it was sending, nobody will ever know.
         assert state == "delivered" or ((state, repeats) == ("unknown", 1) and kills > 1)
         assert target.partition(":")[0] == ACCOUNT
@@ -118,7 +121,7 @@ def lost(report: Report, words: str) -> bool:
     return any(words in text and state == "unknown" for _, _, _, state, _, _, text, _ in report["deliveries"])
 
 
-def check_answers(report: Report, lines: Lines) -> None:
+def check_answers(report: Report, lines: Lines, kills: int) -> None:
     """D1, D3: each answer stands in its chat once, or again with a label, in the order of the messages."""
     for chat, messages in ((CHAT, (WORDS, "\n".join(PASTE))), (STRANGE, (PLEASE,))):
         texts = [each.text for each in shown(lines, chat)]
@@ -126,7 +129,8 @@ def check_answers(report: Report, lines: Lines) -> None:
         for message in messages:
             answer = ANSWERS[message]
             found = [place for place, text in enumerate(texts) if text in (answer, f"{REPEAT_LABEL} {answer}")]
-            assert len({texts[place] for place in found}) == len(found)
+            assert texts.count(answer) <= 1
+            assert len(found) <= 1 + kills
             assert found or lost(report, answer), f"{message[:9]} was never answered"
             places += found
         assert places == sorted(places)
