@@ -3406,13 +3406,6 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/crash/test_chat_failpoints.py",),
     ),
     Mutant(
-        "the beginning of an answer that may be shown makes the answer a repeat",
-        "channels/chat/carrier.py",
-        "            sent = replace(sent, repeats=1)\n",
-        "",
-        ("tests/crash/test_chat_failpoints.py",),
-    ),
-    Mutant(
         "a status line is a row before it is sent",
         "channels/chat/status_line.py",
         "            if not await lines.begin(each.turn_id, each.target, kind):\n                return\n"

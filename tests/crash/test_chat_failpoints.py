@@ -168,6 +168,13 @@ def check_leftovers(report: Report, lines: Lines, kills: int) -> None:
     left = [each for each in shown(lines) if each.key not in delivered and each.id not in receipts]
     assert all(was_cut_off(each, lines) for each in left), left
     assert len(left) <= kills
+    begun = {each.key.partition(":")[2] for each in left if each.key.startswith("stream:")}
+    unlabelled = {(line["key"], line["text"]) for line in lines if line["kind"] == "sent"}
+    assert not any(
+        turn_id in begun and (id_, text) in unlabelled
+        for id_, turn_id, *_, text, _ in report["deliveries"]
+        if text != QUESTION
+    )
 
 
 def was_cut_off(message: Seen, lines: Lines) -> bool:
