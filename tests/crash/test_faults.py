@@ -24,7 +24,7 @@ from holdfast.engine.tuning import Tuning
 from holdfast.errors import Damaged, DiskFull, StoreBroken, Unavailable
 from holdfast.ids import TurnId, new_session_id, new_turn_id
 from holdfast.store import home as store_home
-from holdfast.store import sqlite
+from holdfast.store import sqlite, sqlite_readers
 from holdfast.store.audit import audit
 from holdfast.store.migrations import migrate
 from holdfast.store.opening import open_store, store_path
@@ -52,9 +52,15 @@ class Disk:
         self.forgetful.on_event = lambda event, filename: self.events.append(f"{event} {filename}")
 
     async def open(self) -> Store:
-        database = await SqliteDatabase.open(store_path(self.home), vfs=self.faulty.name)
+        database = await self._opened()
         await migrate(database, NOW)
-        return Store(database)
+        # The log of the migrations would be room that a full disk still has.
+        await database.close()
+        self.events.clear()
+        return Store(await self._opened())
+
+    async def _opened(self) -> SqliteDatabase:
+        return await SqliteDatabase.open(store_path(self.home), vfs=self.faulty.name)
 
 
 @pytest.fixture
@@ -390,7 +396,7 @@ async def test_files_moved_under_us_stop_the_store(tmp_path: Path, name: str, mo
 
 async def test_a_read_that_the_disk_fails_is_refused_as_damage(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite ends the transaction of such a read by itself, which must not hide why."""
-    monkeypatch.setattr(sqlite, "READERS", 1)
+    monkeypatch.setattr(sqlite_readers, "READERS", 1)
     store = await disk.open()
     receipt = await accept(store)
     await store.nodes.beats()

@@ -75,12 +75,12 @@ def test_a_plugin_that_is_gone_is_missed_and_paid_when_it_is_back(house: House) 
     """M3, M6: its debt waits for it through other providers and restarts, and reaches it once it can be paid."""
     house.read("ask", "I sail in Bergen.", provider="elephant", ill=True)
     assert house.kept == []
-    assert house.owed(provider="elephant") == ["elephant:herd-7: 0 owed, 1 gathering"]
+    assert house.owed(provider="elephant") == ["elephant:herd-7: 0 waiting, 1 in progress"]
 
     house.read("ask", "My name is Ada.", provider="builtin", installed=False)
     assert house.owed(provider="builtin", installed=False) == [
-        "builtin: 0 owed, 1 gathering",
-        "elephant:herd-7: 0 owed, 1 parked; it cannot be opened here",
+        "builtin: 0 waiting, 1 in progress",
+        "elephant:herd-7: 0 waiting, 1 on hold; it cannot be opened here",
     ]
     assert house.kept == []
 

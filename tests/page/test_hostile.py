@@ -8,7 +8,7 @@ from playwright.async_api import Dialog, Page, expect
 from tests.page.browser import Visit, needs_browser, say
 from tests.page.model import a_model, call
 from tests.page.scene import operator
-from tests.page.test_access import CONTROL
+from tests.page.test_access import control_pages
 
 pytestmark = needs_browser
 ELSEWHERE = "https://elsewhere.example"
@@ -131,7 +131,7 @@ async def test_hostile_things_are_text_on_the_control_pages_as_well() -> None:
         async with operator(visit.gateway) as web:
             for path, body in FURNITURE.items():
                 (await web.post(path, json=body)).raise_for_status()
-        for name in CONTROL:
+        for name in await control_pages(page):
             await page.goto(f"{visit.url}/#/control/{name}")
             await expect(page.get_by_role("main").get_by_role("heading", level=1)).to_be_visible()
             await expect(page.get_by_role("status", name="Loading")).to_have_count(0)

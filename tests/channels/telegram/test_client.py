@@ -38,14 +38,20 @@ HOOK = Webhook(url="https://agent.example/channels/telegram", secret=webhook_sec
 
 
 @asynccontextmanager
+async def an_api(there: BotApiServer, token: str = TOKEN) -> AsyncIterator[BotApi]:
+    api = BotApi(there.url, token)
+    try:
+        yield api
+    finally:
+        await api.close()
+
+
+@asynccontextmanager
 async def a_platform(
     there: BotApiServer, token: str = TOKEN, webhook: Webhook | None = None
 ) -> AsyncIterator[TelegramPlatform]:
-    api = BotApi(there.url, token)
-    try:
+    async with an_api(there, token) as api:
         yield TelegramPlatform(api, webhook)
-    finally:
-        await api.close()
 
 
 def ann(there: BotApiServer) -> tuple[Person, Chat, Place]:
@@ -154,7 +160,8 @@ async def test_polling_ends_a_webhook_from_before_and_one_that_comes_later_is_an
         assert there.bot.webhook == ""
         assert "old.example" in caplog.text
         assert "secret-path" not in caplog.text
-        await BotApi(there.url, TOKEN).ask("setWebhook", {"url": "http://127.0.0.1:9/"}, bool)
+        async with an_api(there) as other:
+            await other.ask("setWebhook", {"url": "http://127.0.0.1:9/"}, bool)
         with pytest.raises(AccountTaken, match="setWebhook"):
             await asking
 

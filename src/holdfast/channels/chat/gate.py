@@ -82,9 +82,10 @@ class Gate:
             return ()
         named = f"{span(pairing.user_name)} " if pairing.user_name else ""
         who = f"{named}({span(pairing.user_id)})"
+        # The least first: where there are no buttons, a number that was meant for another list lets no stranger in.
         buttons = tuple(
             (Button(label=label, value=f"p:{pairing.id}:{choice}"),)
-            for label, choice in (("It is me", "me"), ("Trusted", "trusted"), ("Guest", "guest"), ("Deny", "deny"))
+            for label, choice in (("Deny", "deny"), ("Guest", "guest"), ("Trusted", "trusted"), ("It is me", "me"))
         )
         text = f"{who} asks to be let in on {self._account.name}: {span(pairing.message)}"
         return self._services.notice(LOCAL, home.target, text, request_key(pairing.id), Extra(buttons=buttons))
