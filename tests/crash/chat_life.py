@@ -221,7 +221,7 @@ async def live_once(life: Life, fuse: Fuse) -> None:
         return
     # Each life has its own lines of the world.
     world.note("born")
-    far = DurablePlatform(world, fuse)  # pyright: ignore[reportAbstractUsage] - What it does not declare is not called.
+    far = DurablePlatform(world, fuse)
     await lived(engine(store, far), People(far=far, store=store).live())
     report = {**await describe(store), "points": fuse.points}
     await store.close()

@@ -50,6 +50,11 @@ async def _nothing() -> None:
     pass
 
 
+def _undeclared(capability: str) -> AssertionError:
+    """Return the error of a call that is never made, because its kind does not declare the capability."""
+    return AssertionError(f"{capability!r} is not declared, so this is not called")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """What a platform reported at once, in its order.  An empty batch proves that the connection lives."""
@@ -147,31 +152,31 @@ class Platform(Protocol):
 
     async def edit(self, place: Place, message_id: str, message: Outgoing) -> None:
         """Change a message, where the kind declares `edits`.  That it says so already is no error."""
-        raise NotImplementedError
+        raise _undeclared("edits")
 
     async def delete(self, place: Place, message_id: str) -> None:
         """Remove a message, where the kind declares `deletes`.  That it is gone is no error."""
-        raise NotImplementedError
+        raise _undeclared("deletes")
 
     async def type(self, place: Place) -> None:
         """Show for a few seconds that the agent is at work, where the kind declares `typing`."""
-        raise NotImplementedError
+        raise _undeclared("typing")
 
     async def react(self, place: Place, message_id: str, emoji: str) -> None:
         """Put a reaction on a message, in place of the bot's earlier one, where the kind declares `reactions`.
 
         An empty one takes it away.
         """
-        raise NotImplementedError
+        raise _undeclared("reactions")
 
     async def settle(self, press: Pressed, text: str) -> None:
         """Tell the person who pressed a button what came of it, where the kind declares `buttons`."""
-        raise NotImplementedError
+        raise _undeclared("buttons")
 
     async def fetch(self, file: RemoteFile, bytes_max: int) -> bytes:
         """Return the content of a file, where the kind declares `files_in`.  Raises `Rejected` where it is larger."""
-        raise NotImplementedError
+        raise _undeclared("files_in")
 
     async def offer(self, menu: Sequence[MenuEntry]) -> None:
         """Replace the menu of commands, where the kind declares `menu`."""
-        raise NotImplementedError
+        raise _undeclared("menu")
