@@ -142,7 +142,7 @@ class Platform(Protocol):
         """Send one message and return the platform's id of it.  `key` is the same for each try of one message."""
         ...
 
-    async def receive(self, posted: Posted) -> Batch:  # noqa: ARG002 - Others use it.
+    async def receive(self, posted: Posted) -> Batch:
         """Read a request of the platform.  It is answered with success once the batch is durable.
 
         Raises `NotTrusted` where it does not prove that the platform sent it, and `BadParameter` where it cannot be read.
