@@ -74,7 +74,7 @@ class LedgerCarrier:
         middle = len(text) // 2
         return [text[:middle], text[middle:]]
 
-    def ask(self, turn: Turn, question: Question, target: str, now_ms: int) -> Sequence[Delivery]:  # noqa: ARG002 - Nobody reads it.
+    def ask(self, turn: Turn, question: Question, target: str, now_ms: int) -> Sequence[Delivery]:  # noqa: ARG002 - No person reads it.
         return ()
 
     async def send(self, sent: Delivery) -> str:

@@ -64,7 +64,7 @@ _DECIDE = """
     UPDATE pairings SET decided = :decided, decided_by = :by, decided_at = :now, expires_at = :expires_at
      WHERE id = :id AND decided IS NULL RETURNING id
 """
-# What somebody wrote who was not let in yet waits for the decision, and is handled or deleted with it.
+# Messages of a person who is not let in yet wait for the decision, and are handled or deleted with it.
 _RELEASE = "UPDATE chat_inbox SET holder = NULL WHERE holder = :id"
 _DROP = "DELETE FROM chat_inbox WHERE holder = :id"
 _HAND_OVER = "UPDATE chat_inbox SET holder = :id WHERE holder = :earlier"

@@ -135,7 +135,7 @@ async def _accounts(services: ServerServices) -> Sequence[ChannelView]:
 
 
 def _of_accounts(accounts: Sequence[ChannelView]) -> Iterator[str]:
-    """Yield how the accounts of chat platforms stand.  One whose last receive is old is deaf, whatever it says."""
+    """Yield how the accounts of chat platforms stand.  One whose last receive is old is deaf, in any state."""
     if not accounts:
         return
     connected, heard = "holdfast_channel_connected", "holdfast_channel_last_receive_timestamp_seconds"

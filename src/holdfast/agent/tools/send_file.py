@@ -29,7 +29,7 @@ NAME = "send_file"
 # It is kept in the store until it has arrived.
 FILE_MAX_BYTES = 20 * 1024 * 1024
 TEXT_MAX_CHARS = 1_000
-# Every platform takes so much with a file, whatever it counts, and with the label of a repeat before it.
+# Every platform takes so much with a file, in its own unit, and with the label of a repeat before it.
 CAPTION_MAX_CHARS = 500
 SEND_LESS = "send a part of it, or compress it"
 ANY_TYPE = "application/octet-stream"

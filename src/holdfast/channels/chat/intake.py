@@ -292,7 +292,7 @@ class Intake:
         said, edits = self._as_edited(chat, together)
         consumed = [*together, *edits]
         if not any(each.text or each.files for each in said):
-            # It was deleted before anybody read it.
+            # It was deleted before it was read.
             await self._done(chat, consumed)
             return
         await self._admit(chat, consumed, said)

@@ -43,7 +43,7 @@ class FileCarrier:
     def split(self, text: str) -> Sequence[str]:
         return [text]
 
-    def ask(self, turn: Turn, question: Question, target: str, now_ms: int) -> Sequence[Delivery]:  # noqa: ARG002 - Nobody reads it.
+    def ask(self, turn: Turn, question: Question, target: str, now_ms: int) -> Sequence[Delivery]:  # noqa: ARG002 - No person reads it.
         return ()
 
     async def send(self, sent: Delivery) -> str:

@@ -48,7 +48,7 @@ class GithubCarrier:
     def split(self, text: str) -> Sequence[str]:
         return parts(text)
 
-    def ask(self, turn: Turn, question: Question, target: str, now_ms: int) -> Sequence[Delivery]:  # noqa: ARG002 - Nobody reads it.
+    def ask(self, turn: Turn, question: Question, target: str, now_ms: int) -> Sequence[Delivery]:  # noqa: ARG002 - No person reads it.
         return ()
 
     async def send(self, sent: Delivery) -> str:

@@ -1,6 +1,6 @@
 """One update of Telegram becomes an event, or nothing.
 
-Only the fields that are used are declared, so whatever else Telegram adds to an update changes nothing.
+Only the fields that are used are declared, so other fields that Telegram adds to an update change nothing.
 """
 
 from __future__ import annotations

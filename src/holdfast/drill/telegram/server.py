@@ -661,7 +661,7 @@ class BotApiServer:
 
 @dataclass(frozen=True)
 class _Arguments:
-    """The parameters of a call: each can come as JSON or as text, whatever its type is."""
+    """The parameters of a call: each can come as JSON or as text, of any type."""
 
     parameters: dict[str, Any]
     files: dict[str, UploadedFile]

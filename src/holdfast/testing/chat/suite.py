@@ -19,7 +19,7 @@ from holdfast.testing.chat.world import World
 
 
 class ChatConformance:
-    """What every kind of chat account has to do, whatever its platform is.
+    """What every kind of chat account has to do, on any platform.
 
     A subclass whose name begins with `Test` names the kind, and opens its far side.  A case asks for what the capabilities
     of the kind promise, and else for what stands in its place.

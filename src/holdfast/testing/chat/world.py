@@ -207,7 +207,7 @@ class World:
     async def gateway(
         self, play: Play = echo, timing: Timing = TIMING, resume: Literal["auto", "on_message"] = "auto", **settings: object
     ) -> AsyncGenerator[Gateway]:
-        """Run a gateway until the body ends.  It stops without saying anything to anybody, as if it had crashed.
+        """Run a gateway until the body ends.  It stops without a word, as if it had crashed.
 
         `resume` says whether an answer that was cut off goes on by itself.
         """

@@ -53,7 +53,7 @@ async def _let_in(gateway: Gateway) -> None:
 
 
 async def an_answer_goes_where_its_message_came_from(world: World) -> None:
-    """Not to where somebody wrote last."""
+    """Not to the place of the last message."""
     held = Held("first")
     async with world.gateway(held, stream="off") as gateway:
         await world.far.write("let me in", Who.STRANGER)

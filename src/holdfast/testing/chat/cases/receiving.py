@@ -1,4 +1,4 @@
-"""What people do becomes durable once, in its order, whatever happens to the connection and the gateway."""
+"""What people do becomes durable once, in its order, also if the connection or the gateway fails."""
 
 from __future__ import annotations
 

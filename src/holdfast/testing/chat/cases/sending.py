@@ -16,7 +16,7 @@ HELLO = "You wrote: hello"
 
 
 async def a_long_answer_comes_in_parts_that_fit(world: World) -> None:
-    """D3: no character is cut in two, in whatever unit the platform counts."""
+    """D3: no character is cut in two, in any unit that the platform counts."""
     size = world.can.message_size
     answer = "a" + "😀" * (size.most if size else 20_000)
     async with world.gateway(Saying(answer)) as gateway:
