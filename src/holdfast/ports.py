@@ -247,7 +247,7 @@ class Carrier(Protocol):
         ...
 
     def ask(self, turn: Turn, question: Question, target: str, now_ms: int) -> Sequence[Delivery]:
-        """Return the messages that take a question of a turn to the people who may answer it; none if no person reads there."""
+        """Return the messages that take a question of a turn to people who may answer it; none if none can be reached."""
         ...
 
     async def send(self, sent: Delivery) -> str:
