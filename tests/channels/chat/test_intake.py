@@ -300,7 +300,7 @@ async def test_a_stranger_gets_a_code_and_is_answered_once_let_in(open_it: Open)
         told = {each.target: each for each in await here.notices()}
         assert set(told) == {"telegram:6", "telegram:42"}
         assert [button.value for (button,) in told["telegram:42"].extra.buttons] == [
-            f"p:{pairing.id}:{choice}" for choice in ("me", "trusted", "guest", "deny")
+            f"p:{pairing.id}:{choice}" for choice in ("deny", "guest", "trusted", "me")
         ]
         (code,) = [word for word in told["telegram:6"].text.split() if pairing.is_asked_by(word)]
         assert code not in told["telegram:42"].text
